@@ -52,6 +52,20 @@ CUDA_PRETENDING = CUDA.replace("NAME", "pretending").replace(
 )
 
 
+COMPILED = (
+    RELU
+    + """
+def relu(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    if x.numel():
+        compiled = bias.warmup(x, y, x.numel(), B=256, grid=(1,))
+        compiled[(triton.cdiv(x.numel(), 256), 1, 1)](x, y, x.numel(), 256)
+    return y
+"""
+)
+
+
 def names(attempt, *, own):
     return {run.name for run in attempt.kernel.runs if run.own == own}
 
@@ -61,6 +75,12 @@ def test_a_triton_kernel_does_its_own_work(judge):
     assert attempt.kernel.probe == "needed"
     assert names(attempt, own=True) == {"bias"}
     assert not attempt.torch_only
+
+
+def test_a_kernel_that_is_compiled_ahead_is_seen(judge):
+    attempt = judge(COMPILED, task="relu")
+    assert attempt.kernel.own_launches == 1
+    assert attempt.kernel.probe in ("needed", None)
 
 
 def test_a_kernel_whose_result_is_thrown_away_did_not_do_the_work(judge):

@@ -21,8 +21,8 @@ from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
 IDLE = Surroundings(idle=True)
 # Each element of uninitialized memory is another one: what is right with both is no chance.
 IDLE_AGAIN = Surroundings(idle=True, small_poison=True)
-# A result may be what its memory held before the kernel: zeros, say. So a second case is asked.
-CASES_ASKED = 2
+# A result may be what its memory held before: a copy of the input, where none of it is negative.
+CASES_ASKED = 4
 NO_CALL = "no call returned"
 NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
 UNSEEN = "launches of kernels in this language are not seen here"

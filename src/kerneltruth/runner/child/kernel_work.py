@@ -69,8 +69,8 @@ def launched(function: Any) -> bool:
     return not (own and _State.kernels == "idle")
 
 
-def launched_by_extension(name: str, path: str) -> bool:
-    """Count the launch of a kernel in a shared object of its own; whether it is to be made."""
+def launched_own(name: str, path: str) -> bool:
+    """Count the launch of a kernel that the candidate has built; whether it is to be made."""
     count(name, os.path.basename(path), own=True)
     return _State.kernels != "idle"
 
@@ -79,7 +79,7 @@ def extensions() -> contextlib.AbstractContextManager[None]:
     """While entered, what the candidate's shared objects launch is counted, if it is asked for."""
     if _State.kernels == "run":
         return contextlib.nullcontext()
-    return extension_launches.watched(is_own, launched_by_extension)
+    return extension_launches.watched(is_own, launched_own)
 
 
 def has_extensions() -> bool:

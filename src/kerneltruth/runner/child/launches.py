@@ -58,10 +58,12 @@ def install() -> None:
     """Replace autotuning and record launches, in this process, permanently."""
     if _STATE.installed:
         return
+    from triton.compiler.compiler import CompiledKernel
     from triton.runtime.jit import JITFunction
 
     autotune.install()
     JITFunction.run = _recording_jit(JITFunction.run)
+    CompiledKernel.__getitem__ = counting_compiled(CompiledKernel.__getitem__)
     # A process that compiles kernels does not even import the interpreter.
     if os.environ.get("TRITON_INTERPRET") == "1":
         from triton.runtime.interpreter import InterpretedFunction
@@ -92,6 +94,26 @@ def _recording_jit(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, grid=grid, warmup=warmup, **kwargs)
 
     return run
+
+
+def counting_compiled(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Launches of a kernel that the candidate has compiled by itself, with `warmup` say."""
+
+    def getitem(self: Any, grid: Any) -> Callable[..., Any]:
+        launch = original(self, grid)
+        function = getattr(getattr(self.src, "fn", None), "fn", None)
+
+        def run(*args: Any, **kwargs: Any) -> None:
+            if function is None:
+                made = kernel_work.launched_own(self.name, "compiled")
+            else:
+                made = kernel_work.launched(function)
+            if made:
+                launch(*args, **kwargs)
+
+        return run
+
+    return getitem
 
 
 def _recording_interpreted(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,12 +1,13 @@
 """What counts as the candidate's own, and which of PyTorch's operators do work."""
 
 import sysconfig
+from types import SimpleNamespace
 
 import pytest
 import torch
 import triton
 
-from kerneltruth.runner.child import kernel_work
+from kerneltruth.runner.child import kernel_work, launches
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
@@ -84,3 +85,31 @@ def test_own_kernels_come_first():
 def test_a_call_that_was_not_asked_about_says_nothing():
     kernel_work.begin("run", CPU)
     assert kernel_work.collect([torch.ones(2)], seen=True) is None
+
+
+class Compiled:
+    """Stands for a kernel that Triton has compiled; remembers its launches."""
+
+    def __init__(self, src):
+        self.src, self.name, self.launches = src, "mine", []
+
+    def __getitem__(self, grid):
+        return lambda *args, stream=None: self.launches.append((grid, args, stream))
+
+
+def mine():
+    """Stands for a kernel's source."""
+
+
+OF_A_FUNCTION = SimpleNamespace(fn=SimpleNamespace(fn=mine))
+
+
+@pytest.mark.parametrize("src", [OF_A_FUNCTION, "the text of an IR"])
+@pytest.mark.parametrize(("kernels", "made"), [("run", 1), ("count", 1), ("idle", 0)])
+def test_a_kernel_that_the_candidate_has_compiled_is_counted(src, kernels, made):
+    kernel_work.begin(kernels, CPU)
+    kernel = Compiled(src)
+    launches.counting_compiled(Compiled.__getitem__)(kernel, (1, 1, 1))(2, stream=3)
+    assert kernel.launches == [((1, 1, 1), (2,), 3)] * made
+    work = kernel_work.collect([], seen=True)
+    assert work is None if kernels == "run" else work.own == 1
