@@ -108,8 +108,8 @@ def _run(options: RunRequest) -> Events[RunDocument]:
         raise UserError(f"--executor {options.executor!r}: must be one of {', '.join(EXECUTORS)}")
     if options.against and "perf" not in options.stages:
         raise UserError(
-            f"--against {options.against[0]}: nothing is timed up to the stage "
-            f"{options.stages[-1]}; leave it out, or the --stage"
+            f"--against {options.against[0]}: the stage {options.stages[-1]} times nothing; leave "
+            "out --against, or use --stage perf"
         )
     if not options.candidates.exists():
         raise UserError(f"--candidates {options.candidates}: there is no such file or folder")
@@ -135,9 +135,11 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
     """
     start = time.monotonic()
     if options.budget_s is not None and options.suite is None:
-        raise UserError("--budget: goes with --suite")
+        raise UserError("--budget: needs --suite; the audit of the corpus has no budget")
     if options.timed and options.suite is None:
-        raise UserError("--timed: times PyTorch's functions of a suite; name it by --suite")
+        raise UserError("--timed: needs --suite; it times PyTorch's functions of that suite")
+    if options.out is not None and options.suite is not None:
+        raise UserError("--out: the audit of a suite keeps no run; use --json")
     options = replace(options, targets=choose_targets(options.targets))
     runner = new_runner(choose_device(options.device), options.targets)
     try:
@@ -146,8 +148,6 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
             return (yield from _time_suite(options, runner, start))
         begin(runner)
         if options.suite is not None:
-            if options.out is not None:
-                raise UserError("--out: a suite's proof keeps no run; use --json")
             from kerneltruth.engine.suite_audit import audit_suite
 
             return (yield from on_one_thread(audit_suite(options, runner, start)))
@@ -159,8 +159,6 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
 
 
 def _time_suite(options: AuditRequest, runner: Runner, start: float) -> Events[TimedSuiteDocument]:
-    if options.out is not None:
-        raise UserError("--out: a timed suite keeps no run; use --json")
     if runner.device == "cpu":
         raise EnvironmentFault(
             "--timed: needs a GPU, because times of a busy host do not test the clock; run "

@@ -65,5 +65,5 @@ def _values(task: Task, case: Case) -> str | None:
             return f"values of {name!r:.40}"
         count = math.prod(task.shape(specs[name], case.sizes, settings))
         if len(elements) != count:
-            return f"{len(elements)} values of {name} where {count} are due"
+            return f"{len(elements)} values of {name}; expected {count}"
     return None

@@ -15,9 +15,10 @@ from kerneltruth.engine.requests import (
     TimeRequest,
 )
 from kerneltruth.engine.start import on_one_thread, run
-from kerneltruth.errors import UserError
+from kerneltruth.errors import EnvironmentFault, UserError
 
 NOWHERE = Path("/there/is/no/such/file.py")
+FILE = Path(__file__)
 
 
 @pytest.fixture
@@ -66,3 +67,40 @@ def test_a_wrong_request_ends_at_its_first_step_and_not_before(request_):
     events = run(request_)
     with pytest.raises(UserError):
         next(events)
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (CheckRequest(file=FILE, domain="wide"), "--domain 'wide': must be core or extended"),
+        (CheckRequest(file=NOWHERE), "there is no such file; name a Python file"),
+        (TimeRequest(file=NOWHERE.parent), "no such file; name a Python file"),
+        (
+            RunRequest(suite="core", candidates=FILE, executor="slurm"),
+            "--executor 'slurm': must be one of local, ray",
+        ),
+        (
+            RunRequest(suite="core", candidates=FILE, stages=("call",), against=("eager",)),
+            "--against eager: the stage call times nothing; leave out --against",
+        ),
+        (AuditRequest(budget_s=1.0), "--budget: needs --suite"),
+        (AuditRequest(timed=True), "--timed: needs --suite"),
+        (AuditRequest(suite="core", out=NOWHERE), "--out: the audit of a suite keeps no run"),
+        (MinimizeRequest(path=FILE.parent), "is a directory; name one finding"),
+    ],
+)
+def test_a_wrong_request_names_the_value_and_the_rule(request_, says):
+    with pytest.raises(UserError, match=says):
+        next(run(request_))
+
+
+def test_a_timed_suite_needs_a_gpu():
+    request = AuditRequest(suite="core", timed=True, device="cpu")
+    with pytest.raises(EnvironmentFault, match=r"needs a GPU.*`kerneltruth doctor`"):
+        next(run(request))
+
+
+def test_a_run_without_findings_has_nothing_to_replay(tmp_path):
+    (tmp_path / "findings").mkdir()
+    with pytest.raises(UserError, match="the run found nothing to replay"):
+        next(run(ReplayRequest(paths=(tmp_path,))))

@@ -196,6 +196,13 @@ def test_a_missing_finding_is_the_users_mistake(tmp_path):
         load_finding(tmp_path / "none.json")
 
 
+def test_a_file_that_is_no_finding_is_refused_with_what_to_give(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("[1]")
+    with pytest.raises(UserError, match=r"not a finding: \[1\]; give a file of RUN/findings"):
+        load_finding(path)
+
+
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "f.json"
     path.write_bytes(b"\xff\xfe\x00")

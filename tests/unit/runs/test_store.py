@@ -183,6 +183,12 @@ def test_a_run_that_cannot_be_written_is_the_machines_fault(tmp_path):
         RunStore.create(tmp_path / "file" / "run", MANIFEST, keep=dict)
 
 
+def test_a_manifest_that_is_no_object_is_refused_with_the_next_step(tmp_path):
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(UserError, match="is damaged: not an object; make the run again"):
+        RunStore.open(tmp_path, keep=dict)
+
+
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(UserError, match="not a run"):
         RunStore.open(tmp_path, keep=dict)

@@ -278,6 +278,10 @@ def test_a_definition_that_cannot_be_judged_on_says_why(opened, changes, says):
         (rms(outputs={}), "`outputs` is empty"),
         (rms(inputs={"x y": tensor("rows")}), "is not a name"),
         (rms(constraints=["rows >"]), "is not an expression"),
+        (rms(constraints=[1]), "`constraints` must be texts"),
+        (rms(inputs={"x": 1}), "must be an object"),
+        (rms(inputs={"x": {"dtype": "float32"}}), "has no `shape`"),
+        (rms(inputs={"x": {"dtype": "float32", "shape": "rows"}}), "must be an array of axes"),
     ],
 )
 def test_a_broken_definition_is_reported_and_costs_no_other(opened, definition, says):
@@ -427,6 +431,7 @@ def test_several_files_are_joined(tmp_path):
             "the binding 'tvm-ffi'",
         ),
         (solution("u", "nobody", writes=True), "unknown definition 'nobody'"),
+        (solution("s", "rms_w96", sources={}), "`sources` is empty"),
         (solution("o", "rms_w96", sources={"../main.py": ""}), "leads out of the solution"),
         ({"definition": "rms_w96", "name": "x", "spec": {}}, "`language` is missing"),
     ],

@@ -1,0 +1,38 @@
+"""A case from a file that its task cannot have is refused with what does not fit."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from kerneltruth.cases.strategies import generate
+from kerneltruth.engine.unfit_cases import refuse_unfit
+from kerneltruth.errors import UserError
+from kerneltruth.tasks.registry import find
+
+TASK = find("softmax")
+(CASE,) = generate(TASK, seed=0, count=1)
+
+
+def test_a_case_of_the_task_fits():
+    refuse_unfit(Path("f.json"), TASK, CASE)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"dims": ()}, "dims missing"),
+        ({"dims": (("B", 2**20), ("N", 2**20))}, f"{2**40} elements"),
+        ({"attributes": (("dim", "last"),)}, "attribute dim='last'"),
+        ({"dtype": "int7"}, "dtype 'int7'"),
+        ({"recipe": "spicy"}, "recipe 'spicy'"),
+        ({"layout": "upside_down"}, "layout 'upside_down'"),
+        ({"absent": ("input",)}, "'input' cannot be left out"),
+        ({"literals": (("y", (1.0,)),)}, "values of 'y'"),
+    ],
+)
+def test_a_case_that_does_not_fit_is_refused_with_the_file_and_the_next_step(changed, says):
+    with pytest.raises(UserError) as caught:
+        refuse_unfit(Path("f.json"), TASK, structs.replace(CASE, **changed))
+    assert str(caught.value).startswith("f.json: its case does not fit softmax(")
+    assert f": {says}; restore the file, or judge the kernel again" in str(caught.value)
