@@ -130,7 +130,7 @@ def test_a_wrong_answer_leaves_a_finding_that_replays(kt, handed_in, tmp_path):
         (("--suite", "core", "--against", "eagre"), "'eagre': must be one of eager, compile"),
         (
             ("--suite", "core", "--against", "eager", "--stage", "exe"),
-            "nothing is timed up to the stage exe",
+            "the stage exe times nothing",
         ),
         (("--suite", "core", "--candidates", "/no/such/folder"), "no such file or folder"),
     ],

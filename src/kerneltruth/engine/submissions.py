@@ -137,7 +137,7 @@ class _Run:
             spoilt: list[Entry] = []
             yield from self._pass(waiting, spoilt)
             if spoilt:
-                yield self._step(f"{len(spoilt)} attempts were lost to this machine; once more")
+                yield self._step(f"{len(spoilt)} attempts failed on this machine; trying again")
                 yield from self._pass(spoilt, None)
         yield from self._repeats([(e, key) for e, key in same if e.key not in done])
 

@@ -24,7 +24,7 @@ def generate_view(document: GenerateDocument) -> RenderableType:
     finishes = document.finishes
     if odd := {word: n for word, n in finishes.items() if word not in ("stop", "unknown")}:
         ends = ", ".join(f"{word} {n}" for word, n in sorted(odd.items()))
-        parts.append(Text(f"ended otherwise than by themselves: {ends} of {document.answers}"))
+        parts.append(Text(f"answers that did not end by themselves: {ends} of {document.answers}"))
     if document.refine:
         parts.append(_refine(document.refine))
     parts += _missing(document)
@@ -51,7 +51,7 @@ def _missing(document: GenerateDocument) -> list[RenderableType]:
         parts.append(
             Text(
                 f"the budget of {document.stopped} is spent: {document.not_asked} requests "
-                "were not made; repeat the command with a larger one to go on",
+                "were not made; repeat the command with a larger budget to go on",
                 "yellow",
             )
         )

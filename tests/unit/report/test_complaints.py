@@ -28,6 +28,21 @@ def test_what_someone_can_act_on_is_one_line(capsys, error, code):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "out of memory; try fewer --workers"),
+        (KeyboardInterrupt(), "interrupted"),
+        (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), "No space left on device"),
+        (OSError(errno.ENOTDIR, "Not a directory", "/d"), "cannot use '/d': Not a directory; name"),
+        (UserError("wrong\n  value"), "wrong value"),
+    ],
+)
+def test_a_complaint_names_the_trouble_first(capsys, error, says):
+    complain(error)
+    assert capsys.readouterr().err.startswith(f"kerneltruth: {says}")
+
+
 def test_the_file_that_the_system_refused_is_named(capsys):
     complain(OSError(errno.EROFS, "Read-only file system", "/data/x"))
     assert "/data/x" in capsys.readouterr().err
@@ -40,4 +55,4 @@ def test_our_bug_comes_with_a_traceback_and_where_to_report_it(capsys, error):
     assert complain(error) == 4
     err = capsys.readouterr().err
     assert type(error).__name__ in err
-    assert "please report it" in err
+    assert "please report it with the lines above" in err
