@@ -66,6 +66,15 @@ pytest_runtest_call = pytest.hookimpl(wrapper=True)(_limited)
 pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_limited)
 
 
+@pytest.fixture(scope="session")
+def runner():
+    """A runner on the CPU for all tests that do not spoil it: each warm process takes seconds."""
+    from kerneltruth.runner.host import Runner
+
+    with Runner(device="cpu") as made:
+        yield made
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say in one line that the page went untested: a skip of all its tests is easily missed."""
     skipped = terminalreporter.stats.get("skipped", [])

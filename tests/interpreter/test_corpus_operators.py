@@ -6,7 +6,6 @@ went away, or a judge that stopped to see it, is noticed at once and by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -112,12 +111,6 @@ SEEN_BY_ONE_SHAPE = {
     "scatter_add_not_atomic",
     "bilinear_no_half_pixel",
 }
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    with Runner(device="cpu", targets=()) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
@@ -116,13 +115,6 @@ WITNESSES = {
     "flash_attention_tail_leak": Witness(dims=(2, 3, 4)),
     "causal_attention_bottom_right": Witness(dims=(2, 3, 4)),
 }
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu", targets=()) as runner:
-        runner.start(("run",))
-        yield runner
 
 
 @pytest.fixture(scope="module")

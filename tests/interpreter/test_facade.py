@@ -3,8 +3,6 @@
 import pytest
 from candidates_for_tests import called, floats
 
-from kerneltruth.runner.host import Runner
-
 ASKS = {
     "is_cuda": "assert x.is_cuda and not x.is_cpu and x.get_device() == 0",
     "device": "assert x.device == torch.device('cuda', 0) and x.device.type == 'cuda'",
@@ -52,12 +50,6 @@ ASKS = {
     "assert h.numpy()[0] == 9 and (h + 1).is_cpu and h.view(1, -1).is_cpu and h.cuda().is_cuda",
     "other devices": "assert torch.empty(2, device='meta').device.type == 'meta'",
 }
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 def ended(runner, body):

@@ -3,8 +3,6 @@
 import pytest
 from candidates_for_tests import again, called, floats, opened
 
-from kerneltruth.runner.host import Runner
-
 SCALE = """
 @triton.jit
 def scale(x, y, n, factor, flag, BLOCK: tl.constexpr, NAME: tl.constexpr = "a"):
@@ -38,12 +36,6 @@ def tuned(
 
 
 ADDING = tuned(value="tl.load(y + i, i < n) + tl.load(x + i, i < n)", output="zeros")
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 def launch_of(observation):

@@ -16,7 +16,6 @@ from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.suite.optimizer import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
@@ -76,12 +75,6 @@ def sgd_step(param, grad, momentum_buffer=None, lr=0.1, momentum=0.9, weight_dec
     buffer = momentum * momentum_buffer + (1 - dampening) * grad
     return param - lr * (grad + momentum * buffer if nesterov else buffer), buffer
 """
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 def verdict(runner, name, source):

@@ -6,7 +6,6 @@ import pytest
 
 from kerneltruth.runner.arguments import ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 
 HEAD = """
 import torch, triton, triton.language as tl
@@ -23,12 +22,6 @@ def entry(x, y, number=0.0):
     kernel[(1,)](x, y, out, number, N=4)
     return out
 """
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as made:
-        yield made
 
 
 @pytest.fixture

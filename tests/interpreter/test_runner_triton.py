@@ -7,7 +7,6 @@ import pytest
 
 from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 
 POISON = b"0123456789abcdef"
 
@@ -40,13 +39,6 @@ def vector(*values):
     return TensorArgument(
         name="x", dtype="float32", shape=(len(values),), strides=(1,), offset=0, buffer=buffer
     )
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        runner.start(("run", "compile"))
-        yield runner
 
 
 @pytest.fixture

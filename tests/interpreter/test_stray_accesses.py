@@ -7,7 +7,6 @@ import pytest
 from candidates_for_tests import HEAD, called, floats, opened
 
 from kerneltruth.runner.arguments import TensorArgument
-from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Access
 
 ADD_ONE = """
@@ -30,13 +29,6 @@ def kernel(
     load=LOAD, store=STORE, allocate="torch.empty_like(x)", grid="triton.cdiv(x.numel(), 4)"
 ):
     return ADD_ONE.format(load=load, store=store, allocate=allocate, grid=grid)
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu", targets=()) as runner:
-        runner.start(("run",))
-        yield runner
 
 
 @pytest.fixture

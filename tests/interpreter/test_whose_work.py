@@ -1,9 +1,6 @@
 """Launches of own kernels are counted beside PyTorch's operators, and made to do nothing."""
 
-import pytest
 from candidates_for_tests import floats, opened, vector
-
-from kerneltruth.runner.host import Runner
 
 DOUBLE = """
 @triton.jit
@@ -14,12 +11,6 @@ def double(x, y, n, BLOCK: tl.constexpr):
 OWN = "double[(1,)](x, y, x.numel(), BLOCK=8)"
 VALUES = (1.0, 2.0, 3.0)
 POISON = b"0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 def observed(runner, *lines, kernels="count", before=DOUBLE):

@@ -3,13 +3,6 @@ import textwrap
 import pytest
 
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
-
-
-@pytest.fixture(scope="session")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 @pytest.fixture

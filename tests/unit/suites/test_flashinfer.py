@@ -30,7 +30,6 @@ from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.verdict import Failed, Passed
-from kerneltruth.runner.host import Runner
 from kerneltruth.suites.flashinfer.forms import FORM
 from kerneltruth.suites.flashinfer.suite import open_data_set
 from kerneltruth.suites.reading import read_submissions
@@ -38,12 +37,6 @@ from kerneltruth.suites.reference_facts import facts_of
 from kerneltruth.suites.submission import Broken, Submission
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu", targets=()) as made:
-        yield made
 
 
 @pytest.fixture

@@ -98,12 +98,6 @@ def of(source, task=TASK):
     return read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
 
 
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
-
-
 @pytest.fixture
 def benchmarker(runner):
     made = []

@@ -16,7 +16,6 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 from kerneltruth.suites.kernelbench.derive import schema_of
 from kerneltruth.suites.kernelbench.suite import Problems
 
@@ -81,12 +80,6 @@ def get_init_inputs():
     return [sizes, 0.5]
 """
 )
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.suites.kernelbench.tasks import MODE, SIZES, UPDATED
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function
-from .test_judging import attempt_of, candidate, made, runner, schemas
+from .test_judging import attempt_of, candidate, made, schemas
 
 pytestmark = pytest.mark.processes
 
-__all__ = ["made", "runner", "schemas"]
+__all__ = ["made", "schemas"]
 
 
 def new(source, *changes):

@@ -12,7 +12,6 @@ from kerneltruth.oracle.case_loop import AttemptEnded, CaseJudged, Plan, evaluat
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 from kerneltruth.suites.kernelbench.suite import Problems
 
 from .problems import HEAD, LINEAR, NORMALIZED, problem
@@ -82,12 +81,6 @@ class ModelNew(nn.Module):
         return torch.relu(off * scale + self.b)
 """
 )
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 @pytest.fixture

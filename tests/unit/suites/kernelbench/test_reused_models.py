@@ -9,7 +9,6 @@ from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
 from kerneltruth.suites.kernelbench.suite import Problems
 
 from .problems import HEAD, LINEAR, NORMALIZED, problem
@@ -50,12 +49,6 @@ def get_init_inputs():
     return [features, hidden]
 """
 )
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu") as runner:
-        yield runner
 
 
 @pytest.fixture
