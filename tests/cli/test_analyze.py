@@ -297,7 +297,7 @@ def test_runs_on_two_devices_are_compared_and_counted_once(kt, run):
     found = document["portability"]
     assert found["devices"] == ["GPU A", "GPU B"]
     assert found["flips"]["numerator"] == found["timed"] == 38
-    assert "faster here and slower there: 38/38 100%" in kt("analyze", run, other).out
+    assert "faster on one and slower on another: 38/38 100%" in kt("analyze", run, other).out
 
 
 def test_exports_hold_every_attempt(kt, run, tmp_path):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from kerneltruth.analysis.groups import METHOD
 from kerneltruth.documents.analysis import (
     ComplexityRecord,
     CorrelationRecord,
@@ -29,7 +30,6 @@ from kerneltruth.report.figures import (
     visible,
 )
 
-BY = ("method", "model")
 KERNELS_SHOWN = 5
 MOVES_SHOWN = 6
 
@@ -53,7 +53,7 @@ def _deviance(found: DevianceTables) -> Iterator[RenderableType]:
         "explained (95%)",
         "adjusted",
         "by chance",
-        "p (shuffled)",
+        "p (perm.)",
         "p (LR)",
     )
     for term in terms:
@@ -70,13 +70,13 @@ def _deviance(found: DevianceTables) -> Iterator[RenderableType]:
     for term in terms:
         if term.outside:
             yield Text(
-                f"{term.model}: what it explains of these tasks lies outside the interval of "
-                "what it would of endlessly many, which is without what chance explains"
+                f"{term.model}: the explained share lies outside its interval, which is corrected "
+                "for what chance explains"
             )
     for step in found.steps or ():
         yield Text(
             f"{step.added} added to {step.to}: {step.drop:.1f} of deviance on "
-            f"{step.df} df, p {chance(step.p_permutation)} (shuffled), "
+            f"{step.df} df, p {chance(step.p_permutation)} (permutation), "
             f"{chance(step.p_likelihood)} (LR)"
         )
     for level in found.separated or ():
@@ -116,9 +116,9 @@ def _correlation(found: CorrelationRecord) -> str:
 
 
 def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
-    """Show what rounds do, for each method that works in rounds."""
+    """Show the effect of each round, for each method that works in rounds."""
     for fates in found.fates:
-        name = label(fates, BY)
+        name = label(fates, METHOD)
         made = table(
             f"Rounds of {name}: {fates.chains} chains",
             "round",
@@ -129,7 +129,7 @@ def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
             "speedup over eager",
         )
         for row in found.rounds:
-            if label(row, BY) == name:
+            if label(row, METHOD) == name:
                 made.add_row(
                     str(row.round),
                     str(row.made),
@@ -146,7 +146,7 @@ def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
             f"not judged {share(fates.not_judged)}"
         )
         for change in found.changes:
-            if label(change, BY) == name:
+            if label(change, METHOD) == name:
                 yield from _changes(change)
 
 
@@ -162,9 +162,9 @@ def _changes(change: RoundChanges) -> Iterator[RenderableType]:
     )
     if change.timed:
         yield Text(
-            f"speed: of {change.timed} timed steps {change.higher} look faster; "
-            f"{change.improved} are, beyond interval and noise floor; {change.worsened} are "
-            f"slower; {change.unsure} cannot be told"
+            f"speed of {change.timed} timed steps: {change.higher} have a higher estimate; "
+            f"{change.improved} are faster and {change.worsened} slower by more than interval "
+            f"and noise floor; {change.unsure} cannot be told"
         )
     repairs = list(change.repairs.items())
     if repairs:
@@ -173,7 +173,7 @@ def _changes(change: RoundChanges) -> Iterator[RenderableType]:
 
 
 def portability_parts(found: PortabilityTables | None) -> Iterator[RenderableType]:
-    """Show how speedups travel between devices."""
+    """Show how speedups differ between devices."""
     if found is None:
         return
     yield Text("\nThe same kernels on several devices", "bold")
@@ -182,9 +182,9 @@ def portability_parts(found: PortabilityTables | None) -> Iterator[RenderableTyp
         yield Text("none is timed on two of them")
         return
     yield Text(
-        f"speedup over {found.baseline}: differs by {times(found.median_spread)} in the "
-        f"middle, {times(found.largest)} at most; beyond the intervals: "
-        f"{share(found.differ)}; faster here and slower there: {share(found.flips)}"
+        f"speedup over {found.baseline}, largest over smallest: median "
+        f"{times(found.median_spread)}, at most {times(found.largest)}; beyond the intervals: "
+        f"{share(found.differ)}; faster on one and slower on another: {share(found.flips)}"
     )
     for pair in found.pairs:
         yield Text(

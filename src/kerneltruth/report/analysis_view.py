@@ -9,6 +9,7 @@ from msgspec import UNSET
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from kerneltruth.analysis.groups import METHOD
 from kerneltruth.documents.analysis import (
     AnalyzeDocument,
     AuditedKernels,
@@ -44,7 +45,6 @@ MOST_ROWS = 60
 FINDINGS_SHOWN = 5
 STAGES = ("call", "exe", "perf")
 DTYPE_COLUMNS = {"failed": "fails in it", "exe": "right: at least", "exe_most": "at most"}
-METHOD = ("method", "model")
 EAGER = "eager"
 Row = TypeVar("Row", FastShare, SpeedupRow)
 
@@ -144,8 +144,8 @@ def _breakdown(by: tuple[str, ...], rows: Sequence[StageRates]) -> Iterator[Rend
     if dtypes:
         stopped = sum(row.stopped_before for row in rows)
         yield Text(
-            "an answer ends at its first failure: what it would have done in other dtypes is not "
-            f"known ({stopped} times here), so a share has two ends"
+            "judging ends at an answer's first failure: its result in later dtypes is unknown "
+            f"({stopped} times here), so a share has a lower and an upper bound"
         )
 
 
@@ -166,8 +166,7 @@ def _unsolved(document: AnalyzeDocument) -> Iterator[RenderableType]:
         yield made
     if overall.partial:
         yield Text(
-            f"{overall.partial} tasks lack a judged answer of some method: not among those that "
-            "no method solves"
+            f"{overall.partial} more tasks lack a judged answer of some method and are left out"
         )
 
 

@@ -37,9 +37,13 @@ from kerneltruth.report.page.wording import (
 )
 
 MEASURES: tuple[tuple[Measure, str, str], ...] = (
-    ("fast", "right and faster than eager", "Places by answers that are right and faster."),
-    ("right", "right", "Places by right answers."),
-    ("speedup", "geometric mean of speedups", "Places by speed, of right and timed answers."),
+    ("fast", "right and faster than eager", "Methods ranked by answers that are right and faster."),
+    ("right", "right", "Methods ranked by right answers."),
+    (
+        "speedup",
+        "geometric mean of speedups",
+        "Methods ranked by speed, over right and timed answers.",
+    ),
 )
 
 
@@ -58,7 +62,7 @@ def _ranking(
 ) -> PageTable:
     columns = [
         column("method", number=False),
-        column("place", hint="behind all that are surely better, before all surely worse"),
+        column("rank", hint="a range where methods are tied"),
         column("tied with"),
         column(what),
         column("interval", hint="over tasks"),

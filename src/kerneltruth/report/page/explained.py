@@ -1,4 +1,4 @@
-"""The page's parts on what explains correctness, and on what travels between devices. Pure."""
+"""The page's parts on what explains correctness, and on several devices. Pure."""
 
 from __future__ import annotations
 
@@ -90,10 +90,9 @@ def _said(found: DevianceTables) -> str:
         f"the {name} {percent(shares[name])}" for name in ("category", "method") if name in shares
     )
     return (
-        f"Of the deviance of correctness over {count(found.answers or 0)} judged answers to "
-        f"{count(found.tasks or 0)} tasks, {said} can explain; "
-        f"{count(found.not_judged or 0)} answers were "
-        "not judged and are left out."
+        f"Explained deviance of correctness over {count(found.answers or 0)} judged answers to "
+        f"{count(found.tasks or 0)} tasks: {said}. "
+        f"{count(found.not_judged or 0)} answers were not judged and are left out."
     )
 
 
@@ -110,11 +109,11 @@ def _terms(found: DevianceTables) -> PageTable:
         column("model", number=False),
         column("df"),
         column("explained", hint="1 - D/D0"),
-        column("interval", hint="of what endlessly many tasks would show"),
+        column("interval", hint="for the population of tasks"),
         column("adjusted"),
         column("per df"),
-        column("by chance", hint="mean over shuffled tasks"),
-        column("p, shuffled"),
+        column("by chance", hint="mean over permutations"),
+        column("p, permutation"),
         column("p, likelihood ratio"),
     ]
     rows = [
@@ -141,7 +140,7 @@ def _interval(t: DevianceTerm) -> str:
     if t.low is None:
         return DASH
     said = between(percent(t.low), percent(t.high))
-    return f"{said}, without what chance explains" if t.outside else said
+    return f"{said}, corrected for chance" if t.outside else said
 
 
 def _p(value: float | None) -> str:
@@ -156,7 +155,7 @@ def _steps(steps: Sequence[AddedTerm]) -> PageTable:
         column("to", number=False),
         column("df"),
         column("drop of deviance"),
-        column("p, shuffled"),
+        column("p, permutation"),
         column("p, likelihood ratio"),
     ]
     rows = [
@@ -172,7 +171,7 @@ def _steps(steps: Sequence[AddedTerm]) -> PageTable:
         )
         for s in steps
     ]
-    return table("deviance-steps", "What one more term takes off.", columns, rows)
+    return table("deviance-steps", "Deviance explained by one more term.", columns, rows)
 
 
 def _correlation(found: CorrelationRecord) -> list[Cell]:
@@ -194,9 +193,10 @@ def portability_part(study: Study) -> DevicesPart | None:
         said=(
             f"{count(same.numerator)} of {count(same.denominator)} kernels judged on several "
             f"devices have the same verdict on all. {count(found.timed)} are right and timed on "
-            f"several: their speedups differ {times(found.median_spread)} in the median and "
-            f"{times(found.largest)} at most; {count(found.flips.numerator)} of them are surely "
-            "faster than eager on one device and surely slower on another."
+            f"several: their largest speedup over their smallest is "
+            f"{times(found.median_spread)} in the median and {times(found.largest)} at most. "
+            f"{count(found.flips.numerator)} are significantly faster than eager on one device "
+            "and significantly slower on another."
         ),
         tables=[_pairs(found), _kernels(found)],
     )
@@ -217,7 +217,7 @@ def _pairs(found: PortabilityTables) -> PageTable:
         column("rank correlation"),
         column("interval"),
     ]
-    return table("device-pairs", "Do the same kernels rank alike on two devices?", columns, rows)
+    return table("device-pairs", "Rank correlation of speedups between two devices.", columns, rows)
 
 
 def _kernels(found: PortabilityTables) -> PageTable:
@@ -238,8 +238,8 @@ def _kernels(found: PortabilityTables) -> PageTable:
         column("method", number=False),
         *(column(visible(device)) for device in found.devices),
         column("spread", hint="the largest speedup over the smallest"),
-        column("flips", number=False, hint="faster here, slower there"),
+        column("flips", number=False, hint="faster on one, slower on another"),
     ]
     shown = min(MOST_KERNELS, len(found.kernels))
-    caption = f"The kernels that differ most: {count(shown)} of {count(len(found.kernels))}."
+    caption = f"Kernels by spread, largest first: {count(shown)} of {count(len(found.kernels))}."
     return table("devices", caption, columns, rows)

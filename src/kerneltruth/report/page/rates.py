@@ -36,8 +36,8 @@ KS = (1, 2, 5, 10)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 NOT_TRIED = "not tried"
 ILLUSIONS = (
-    "distinct kernels, every round, that a peer's check passes and the judge rejects, of those "
-    "that are rejected and a check decided on"
+    "kernels that a peer's check passes and the judge rejects, of all that the judge rejects and "
+    "a check decided on; every round counts, the same kernel once"
 )
 
 
@@ -76,13 +76,13 @@ def tiles(study: Study) -> list[Tile]:
         _tile(
             "Not judged",
             share(open_, part="open"),
-            "this machine or the suite could not tell; counted in every rate",
+            "this machine or the suite could not judge them; they stay in every denominator",
         ),
     ]
 
 
 def _audit_tiles(study: Study) -> list[Tile]:
-    """Of an audit: its kernels are chosen, so that their shares have no interval."""
+    """Make the tiles of an audit: its kernels are chosen, so a share has no interval."""
     found = audited(study)
     if found is None:
         return []
@@ -155,7 +155,7 @@ def funnel(answers: Sequence[Result]) -> PageTable:
         for number, found in enumerate(rates(answers, METHOD))
     ]
     columns = [column("method", number=False), *_STAGES, column("faster than eager")]
-    caption = "What is left of each method's answers, stage after stage, of all its answers."
+    caption = "Answers of each method that pass each stage, of all its answers."
     return table("funnel", caption, columns, rows, filtered=True)
 
 
@@ -185,15 +185,15 @@ def by_dtype(study: Study) -> PageTable:
     columns = [
         column("dtype", number=False),
         column("answers", hint="to tasks that have the dtype"),
-        column("fails in it", hint="first, or does not load"),
+        column("fails in it", hint="its first failure, or it does not load"),
         column("is right, at least", hint="in all cases of all dtypes"),
         column("is right, at most", hint="if all that did not finish are"),
         column("is timed", hint="in the first dtype of a task"),
         column("did not finish", hint="ended in another dtype, or not tried in this one"),
     ]
     caption = (
-        "Answers by dtype. An answer ends at its first failure: what it would have done in other "
-        "dtypes is not known, so that a share has two ends."
+        "Answers by dtype. Judging ends at an answer's first failure, so its result in later "
+        "dtypes is unknown; the share of right answers is given as a lower and an upper bound."
     )
     return table("by-dtype", caption, columns, rows)
 

@@ -1,4 +1,4 @@
-"""The page's part on methods that work in rounds. Pure."""
+"""The page's part on refinement: the effect of each round. Pure."""
 
 from __future__ import annotations
 
@@ -175,12 +175,12 @@ def _round_table(rows: Sequence[RoundRates]) -> PageTable:
     columns = [
         column("method", number=False),
         column("round"),
-        column("answers", hint="begun; those made in this round"),
+        column("answers", hint="in all; with an attempt in this round"),
         column("loads and runs"),
         column("is right"),
         column("best so far is right"),
-        column("not judged", hint="the latest round; counted in every share"),
-        column("speedup", hint="geometric mean of right, timed ones"),
+        column("not judged", hint="in the latest round; counted in every share"),
+        column("speedup", hint="geometric mean of right, timed answers"),
         column("speedup, same answers", hint="right and timed in every round so far"),
     ]
     made = [
@@ -199,7 +199,7 @@ def _round_table(rows: Sequence[RoundRates]) -> PageTable:
         )
         for r in rows
     ]
-    return table("rounds", "Round by round: by each answer's latest round.", columns, made)
+    return table("rounds", "Rates after each round, by each answer's latest round.", columns, made)
 
 
 def _fate_table(fates: Sequence[ChainFates]) -> PageTable:
@@ -234,7 +234,7 @@ def _fate_table(fates: Sequence[ChainFates]) -> PageTable:
     ]
     return table(
         "fates",
-        "How answers end after their rounds; rounds that could not be judged say nothing.",
+        "How answers end after all their rounds. Rounds that could not be judged are ignored.",
         columns,
         rows,
     )
@@ -244,15 +244,15 @@ def _change_table(changes: Sequence[RoundChanges]) -> PageTable:
     columns = [
         column("method", number=False),
         column("steps", hint="from one round to the next"),
-        column("repaired", hint="of the judged steps that begin wrong"),
-        column("regressed", hint="of the judged steps that begin right"),
-        column("really faster", hint="beyond the interval and the noise floor, of timed steps"),
-        column("really slower"),
-        column("unsure"),
+        column("repaired", hint="wrong, then right; of judged steps that start wrong"),
+        column("regressed", hint="right, then wrong; of judged steps that start right"),
+        column("faster", hint="by more than interval and noise floor, of timed steps"),
+        column("slower"),
+        column("cannot tell"),
         column("what was repaired", number=False),
     ]
     rows = [row(row_label(c, METHOD), _change_cells(c)) for c in changes]
-    return table("changes", "What one more round does.", columns, rows)
+    return table("changes", "Effect of one more round.", columns, rows)
 
 
 def _change_cells(c: RoundChanges) -> list[Cell]:

@@ -74,13 +74,13 @@ def _strips(
         rows.append(row(row_label(found, by), _speed_cells(found, own, scale)))
     columns = [
         column(what, number=False),
-        column("speedups", number=False, hint="one mark per right, timed kernel"),
+        column("speedups", number=False, hint="one mark for each right, timed kernel"),
         column("geometric mean"),
         column("median"),
         column("timed", hint="of the right ones"),
         column("slower", hint="below 1x"),
         # In one line: on a phone a narrow column would make the whole head tall.
-        column("faster,\u00a0tie,\u00a0slower", hint="beyond interval and noise"),
+        column("faster,\u00a0tie,\u00a0slower", hint="by more than interval and noise"),
     ]
     caption = f"Speedups of right answers over {label(baseline)}, by {what}."
     return table(f"speed-{what}-{baseline}", caption, columns, rows)
@@ -131,5 +131,5 @@ def light(answers: Sequence[Result]) -> PageTable | None:
         column("median"),
         column("bound by", number=False, hint="shapes"),
     ]
-    caption = "Efficiency: the least time that the device needs, over the kernel's."
+    caption = "Efficiency: the device's least possible time over the kernel's time."
     return table("light", caption, columns, rows)

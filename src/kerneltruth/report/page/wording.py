@@ -1,4 +1,7 @@
-"""Numbers and names as the page says them. Pure."""
+"""Numbers and names in the page's format. Pure.
+
+The terminal's format is in `report.figures`: fewer digits, ASCII signs, counts with a slash.
+"""
 
 from __future__ import annotations
 
