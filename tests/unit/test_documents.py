@@ -285,7 +285,7 @@ def test_counts_in_the_prose_are_the_codes():
 def test_how_many_calls_are_sampled_is_said_as_it_is():
     text = " ".join(TEXTS["docs/explanation/timing.md"].split())
     assert f"Up to {spot_checks.MOST_CALLS} of their calls" in text
-    assert f"up to {spot_checks.SPOTS:,} elements are kept" in text
+    assert f"Up to {spot_checks.SPOTS:,} elements of each result are kept" in text
     assert "more than 2**25 elements" in text
     assert MOST_ELEMENTS == 2**25
 
