@@ -17,6 +17,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.verdict import Failed, Passed, UnsupportedHere, Verdict
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
+from kerneltruth.runner.source_state import may_keep_state
 
 IDLE = Surroundings(idle=True)
 # Each element of uninitialized memory is another one: what is right with both is no chance.
@@ -56,7 +57,13 @@ def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> Kern
         case=case.summary(),
         reason=None if work.seen else UNSEEN,
     )
-    return _probed(session, fact, right) if fact.own_launches else fact
+    if not fact.own_launches:
+        return fact
+    fact = _probed(session, fact, right)
+    if may_keep_state(session.candidate.source):
+        # What kernels that did nothing have left behind is asked no further.
+        session.close()
+    return fact
 
 
 def _probed(

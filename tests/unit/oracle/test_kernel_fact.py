@@ -138,6 +138,16 @@ def test_what_cannot_be_told_is_not_tried(work, answer, reason):
     assert (entry.status, entry.reason) == ("not_tried", reason)
 
 
+@pytest.mark.parametrize(
+    ("source", "opened"),
+    [("kept = {}\ndef relu(x):\n    kept[0] = x\n", []), ("def relu(x):\n    pass\n", ["run"])],
+)
+def test_a_candidate_that_may_keep_what_idle_kernels_left_is_asked_no_further(source, opened):
+    session = session_of(RELU, made_by(MIXED, idle=untouched), language="triton", source=source)
+    [*_, _] = evaluate_cases(session, Plan(cases=5, domain="core"))
+    assert session.runner.opened == opened
+
+
 def test_a_required_kernel_that_did_no_work_fails_and_says_what_to_do():
     attempt = attempt_of(made_by(MIXED), require_kernel=True)
     assert (word(attempt.verdict), attempt.verdict.kind) == ("fail", "no_kernel")
