@@ -83,6 +83,12 @@ def test_what_pytorch_does_right_convicts():
     assert attempt.void == {}
 
 
+def test_simpler_cases_that_pytorch_fails_too_do_not_take_the_blame():
+    attempt, _, _ = tried(wrong, only(lambda call: not strided(call), refuses))
+    broken = [key for key, entry in attempt.profile.items() if entry.status == "broken"]
+    assert broken == ["layouts"]
+
+
 def test_pytorch_is_not_asked_of_cases_that_pass():
     _, _, runner = tried(right, right)
     assert (runner.opened, runner.calls) == ([], [])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from scripted import RELU, declare, session_of
+from scripted import RELU, declare, returned, session_of
 
 from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.profile import (
@@ -15,7 +15,7 @@ from kerneltruth.oracle.profile import (
     obligations_of,
 )
 from kerneltruth.oracle.verdict import word
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.protocol import Binary, Launch, Observation
 from kerneltruth.tasks.registry import suites, tasks_of
 
 REFUSAL = Observation(ended="raised", error="ValueError", message="not contiguous")
@@ -67,6 +67,45 @@ def test_a_candidate_that_is_wrong_on_strided_input_alone_breaks_that_alone():
     assert attempt.cases == 48
 
 
+def test_no_case_is_judged_twice_when_others_without_what_is_broken_take_its_place():
+    session = session_of(RELU, lambda call: right(call) if is_dense(call) else right(call) + 100)
+    *judged, _ = evaluate_cases(session, Plan())
+    cases = [event.judgement.case.identity for event in judged]
+    assert len({*cases}) == len(cases)
+
+
+def test_a_simpler_case_that_is_refused_does_not_fail_alike():
+    def answer(call):
+        if call.tensors["x"].shape[1] != 71:
+            return right(call)
+        return REFUSAL if is_dense(call) else right(call) + 100
+
+    attempt = attempt_of(answer)
+    assert with_status(attempt, "broken") == ["layouts"]
+    assert with_status(attempt, "refused") == ["shapes"]
+
+
+def test_what_does_not_compile_beyond_the_prompt_alone_is_declined():
+    refused = Observation(
+        ended="returned",
+        binaries=(Binary(kernel="k", target="sm_90", ok=False, error="no registers"),),
+    )
+    compiled = Observation(
+        ended="returned", binaries=(Binary(kernel="k", target="sm_90", ok=True),)
+    )
+    # A kernel is specialized for strides, so each layout is compiled by itself.
+    kernel = lambda call: Launch(
+        kernel="k", grid=(1,), constants={"DENSE": is_dense(call)}, signature={}
+    )
+    attempt = attempt_of(
+        lambda call: returned(right(call), launches=(kernel(call),)),
+        targets=("sm_90",),
+        compiled=lambda call: compiled if is_dense(call) else refused,
+    )
+    assert word(attempt.verdict) == "pass"
+    assert with_status(attempt, "refused") == ["layouts"]
+
+
 def test_a_refusal_is_no_break():
     attempt = attempt_of(lambda call: right(call) if is_dense(call) else REFUSAL)
     assert with_status(attempt, "broken") == []
@@ -112,6 +151,7 @@ def test_no_more_is_called_after_a_call_that_does_not_return():
     attempt = attempt_of(hangs_on_strides)
     assert word(attempt.verdict) == "timeout"
     assert with_status(attempt, "broken") == ["layouts"]
+    assert not is_dense(calls[-1])
     assert sum(not is_dense(call) for call in calls) == 1
 
 
