@@ -16,7 +16,7 @@ from kerneltruth.oracle.arguments import Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.verdict import Failed, Passed, UnsupportedHere, Verdict
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.source_state import may_keep_state
 
 IDLE = Surroundings(idle=True)
@@ -26,7 +26,7 @@ IDLE_AGAIN = Surroundings(idle=True, small_poison=True)
 CASES_ASKED = 4
 NO_CALL = "no call returned"
 NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
-UNSEEN = "launches of kernels in this language are not seen here"
+UNSEEN = "launches of kernels that a package brings are not seen here"
 NOT_LAUNCHED = "no kernel of its own was launched in the right cases that were asked"
 NOT_NEEDED = "the result stays right when its own kernels do nothing"
 ADVICE = (
@@ -45,17 +45,18 @@ def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> Kern
     if session.work is None:
         return None
     work, case = session.work
-    own = work.own / work.launches if work.seen and work.launches else None
+    seen = work.seen and not _may_bring_kernels(session.candidate)
+    own = work.own / work.launches if seen and work.launches else None
     fact = KernelFact(
         own=own,
         library=None if own is None else 1 - own,
-        own_launches=work.own if work.seen else None,
+        own_launches=work.own if seen else None,
         launches=work.launches,
         runs=tuple(model_of(KernelRunRecord, run) for run in work.runs),
         elements=work.elements,
         stored=work.stored,
         case=case.summary(),
-        reason=None if work.seen else UNSEEN,
+        reason=None if seen else UNSEEN,
     )
     if not fact.own_launches:
         return fact
@@ -64,6 +65,11 @@ def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> Kern
         # What kernels that did nothing have left behind is asked no further.
         session.close()
     return fact
+
+
+def _may_bring_kernels(candidate: Candidate) -> bool:
+    """Whether a source imports a package whose kernels may be launched unseen, such as CuTe's."""
+    return candidate.language == "torch" and not is_torch_only(candidate)
 
 
 def _probed(

@@ -99,6 +99,16 @@ def test_where_no_call_launches_an_own_kernel_the_first_one_counts():
     assert attempt.kernel.case == first.summary()
 
 
+def test_what_a_package_may_launch_is_not_seen():
+    none = KernelWork(runs=(MM,), elements=15, stored=0)
+    source = "import torch\nimport cutlass.cute\ndef relu(x):\n    pass\n"
+    session = session_of(RELU, made_by(none), source=source)
+    *_, ended = evaluate_cases(session, Plan(cases=5, domain="core"))
+    entry = ended.attempt.profile["kernel"]
+    assert (entry.status, entry.reason) == ("not_tried", UNSEEN)
+    assert ended.attempt.kernel.own_launches is None
+
+
 def test_plain_numpy_is_not_called_torch_only():
     attempt = attempt_of(made_by(KernelWork(elements=15, stored=0)), language="numpy")
     assert attempt.profile["kernel"].status == "broken"

@@ -118,7 +118,7 @@ def collect(values: Sequence[Any], *, seen: bool) -> KernelWork | None:
 
     Args:
         values: the leaves of what the entry returned.
-        seen: whether launches of kernels in the candidate's language are.
+        seen: whether launches of kernels in the candidate's language are, if none was.
     """
     if _State.kernels == "run":
         return None
@@ -133,7 +133,7 @@ def collect(values: Sequence[Any], *, seen: bool) -> KernelWork | None:
             KernelRun(name=name, module=module, own=own, launches=launches)
             for (name, module, own), launches in runs
         ),
-        seen=seen,
+        seen=seen or any(own for _, _, own in _State.runs),
         elements=sum(t.numel() for t in tensors),
         stored=stored,
     )

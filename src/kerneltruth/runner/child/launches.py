@@ -72,6 +72,23 @@ def install() -> None:
     _STATE.installed = True
 
 
+def count() -> None:
+    """Count launches of Triton kernels that a CUDA source has too, and leave all else alone."""
+    from triton.runtime.jit import JITFunction
+
+    JITFunction.run = counted(JITFunction.run)
+
+
+def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel's `run` that compiles, and does not launch, what is to do nothing."""
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        warmup = warmup or not kernel_work.launched(self.fn)
+        return original(self, *args, grid=grid, warmup=warmup, **kwargs)
+
+    return run
+
+
 def begin(config: int) -> None:
     """Begin a call: forget earlier launches; autotuned kernels use configuration `config`."""
     autotune.choose(config)

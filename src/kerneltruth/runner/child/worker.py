@@ -126,6 +126,8 @@ class Worker:
             # It imports PyTorch's build tools, which no other candidate needs.
             self._extensions = importlib.import_module("kerneltruth.runner.extensions")
             self._extensions.install(self._load.kit)
+            if self._load.mode == "run" and "triton" in self._load.source:
+                importlib.import_module("kerneltruth.runner.child.launches").count()
         if self._load.language != "triton":
             if self._compiling:
                 raise UnsupportedError(

@@ -104,6 +104,21 @@ def mine():
 OF_A_FUNCTION = SimpleNamespace(fn=SimpleNamespace(fn=mine))
 
 
+@pytest.mark.parametrize(
+    ("kernels", "asked", "launched"),
+    [("run", False, True), ("count", False, True), ("idle", False, False), ("run", True, False)],
+)
+def test_an_idle_kernel_is_compiled_and_not_launched(kernels, asked, launched):
+    kernel_work.begin(kernels, CPU)
+    made = []
+
+    def run(self, *args, grid, warmup, **kwargs):
+        made.append(not warmup)
+
+    launches.counted(run)(SimpleNamespace(fn=mine), 2, grid=(1,), warmup=asked)
+    assert made == [launched]
+
+
 @pytest.mark.parametrize("src", [OF_A_FUNCTION, "the text of an IR"])
 @pytest.mark.parametrize(("kernels", "made"), [("run", 1), ("count", 1), ("idle", 0)])
 def test_a_kernel_that_the_candidate_has_compiled_is_counted(src, kernels, made):
