@@ -1,1 +1,1 @@
-"""Statistics of runs: rates, speedups, deviance, trajectories. Reads runs only; needs no torch."""
+"""Statistics of runs: rates, speedups, deviance, rounds. Needs no torch."""

@@ -1,4 +1,4 @@
-"""What an audit found of the built-in corpus: controls that are clean, and bugs that are caught."""
+"""Counts of an audit: clean controls, and caught bugs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONTROL, BUG = "control", "bug"
 
 
 def audited(study: Study) -> AuditedKernels | None:
-    """The counts of a study of nothing but audits; else None."""
+    """Count the kernels of a study of audits alone; None for others."""
     if not study.of_corpus:
         return None
     controls = [r for r in study.distinct if r.role == CONTROL]

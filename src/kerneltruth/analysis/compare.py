@@ -1,4 +1,4 @@
-"""`compare`: runs of the same thing: which verdicts differ, and how far speedups move."""
+"""`compare`: which verdicts differ between runs, and how far speedups move."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kerneltruth.errors import UserError
 
 
 def compare_runs(paths: Sequence[Path]) -> CompareDocument:
-    """The document of `compare --json`.
+    """Make the document of `compare --json`.
 
     Raises:
         UserError: fewer than two runs, or one that cannot be read.
@@ -60,7 +60,7 @@ def compare_runs(paths: Sequence[Path]) -> CompareDocument:
 
 
 def _aligned(runs: Sequence[dict[str, Result]]) -> list[dict[str, Result]]:
-    """The runs with one name for each kernel.
+    """Give each kernel one name in all runs.
 
     Names have the place of a submission in its file, and a method that asks again writes other
     files. So what has its name in one run alone is looked for in the others by task and source.
@@ -102,7 +102,7 @@ def _has_other_source(name: str, runs: Sequence[dict[str, Result]]) -> bool:
 
 
 def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, ComparedSpeed]:
-    """Speedups by baseline, of kernels that are right and the same source in each run."""
+    """Collect speedups by baseline, of right kernels with the same source in each run."""
     comparable = [
         {n: r for n, r in known.items() if r.correct and not _has_other_source(n, runs)}
         for known in runs

@@ -1,4 +1,4 @@
-"""Whether harder references make for more failures: proxies of complexity against failure. Pure.
+"""Complexity of references against failure, by rank correlation. Pure.
 
 A proxy is a number of each task's reference: its lines, operators, parameters and flops.
 """
@@ -18,7 +18,7 @@ PROXIES = ("lines", "operators", "parameters", "flops")
 def complexity(
     answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]]
 ) -> tuple[ComplexityRecord, ...]:
-    """Rank correlations of proxies with failure over tasks; none where no task has facts."""
+    """Correlate proxies with failure over tasks; no row where no task has facts."""
     failures = {}
     for task, own in by_task(r for r in answers if r.judged).items():
         count = len(own)

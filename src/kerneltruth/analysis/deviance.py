@@ -1,4 +1,4 @@
-"""How much of correctness category and method explain, and whether that is more than chance. Pure.
+"""Deviance of correctness: what category and method explain beyond chance. Pure.
 
 Logistic models of single answers: on category, on method, on both, and with their interaction. Of
 single answers the saturated likelihood is 1, so the explained share 1 - D/D0 is McFadden's R2 too.
@@ -81,7 +81,7 @@ def deviance_of(
 def counts_of(
     judged: Sequence[Result], categories: Sequence[str], methods: Sequence[str]
 ) -> Counts:
-    """Right and all answers by task and method; a task of two categories counts as two."""
+    """Count right and all answers by task and method; a task in two categories is two."""
     place = {name: i for i, name in enumerate(categories)}
     column = {name: i for i, name in enumerate(methods)}
     rows: dict[tuple[str, str], int] = {}
@@ -100,7 +100,7 @@ def counts_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dealt:
-    """Shares by chance: categories dealt out anew over tasks, and methods within each task.
+    """Explained shares by chance: of permuted categories, and of permuted methods.
 
     Attributes:
         even: what the answers show with as many of each method, as `methods` has them.
@@ -208,7 +208,7 @@ def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[AddedT
 
 
 def _p_of_gain(observed: Shares, dealt: Shares | None, than: str) -> float | None:
-    """How often chance adds as much to one factor alone as the other factor does."""
+    """Return the permutation p-value of adding a factor to the other one."""
     if dealt is None:
         return None
     seen, by_chance = (np.asarray(s.both - getattr(s, than)) for s in (observed, dealt))
@@ -216,7 +216,7 @@ def _p_of_gain(observed: Shares, dealt: Shares | None, than: str) -> float | Non
 
 
 def _nothing(answers: Sequence[Result], judged: Sequence[Result]) -> str | None:
-    """Why there is nothing to analyse, or None."""
+    """Return why there is nothing to analyse, or None."""
     right = sum(r.correct for r in judged)
     if not judged:
         return f"none of {len(answers)} answers was judged and has a category"

@@ -1,4 +1,4 @@
-"""Rates by dtype: an attempt is tried in several, and ends at its first failure. Pure.
+"""Rates by dtype, where judging ends at the first failure. Pure.
 
 What an attempt would have done in a dtype that it did not finish is not known, and no estimate
 makes it known: kernels that fail in one dtype are no sample of those that do not. So each share is
@@ -97,7 +97,7 @@ class DtypeRates:
                 self._counts.setdefault((*group, dtype), _Counts()).add(result, dtype)
 
     def rows(self, by: Sequence[str]) -> tuple[StageRates, ...]:
-        """The rows by some of the dimensions, dtype among them."""
+        """Return the rows by some of the dimensions, dtype among them."""
         names = (*self._dimensions, DTYPE)
         places = [names.index(name) for name in by]
         found: dict[Group, _Counts] = {}

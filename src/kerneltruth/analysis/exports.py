@@ -1,4 +1,4 @@
-"""Results as tables for other programs (CSV, Parquet), and the suite as a BibTeX entry."""
+"""Exports: attempts as CSV and Parquet, and the suite as a BibTeX entry."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NUMBERS: tuple[tuple[str, Callable[[Result], int | None]], ...] = (
 
 
 def columns(study: Study) -> Columns:
-    """Every attempt as a row, a list per column; what was not measured is None.
+    """Put every attempt into columns; what was not measured is None.
 
     `distinct` and `answer` say which attempts the tables count.
     """
@@ -79,7 +79,7 @@ def columns(study: Study) -> Columns:
 
 
 def write_csv(table: Columns, path: Path) -> None:
-    """Write the attempts as CSV with a head line; an empty cell is what was not measured."""
+    """Write the attempts as CSV with a head line; an empty cell was not measured."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -128,7 +128,7 @@ def _encodable(text: str) -> str:
 
 
 def bibtex(study: Study) -> str:
-    """An entry for each version of a suite that the runs were judged on."""
+    """Return an entry for each version of a suite that the runs were judged on."""
     entries: dict[tuple[str, str, str], AnalyzedRun] = {}
     for result in study.attempts:
         run = study.runs[result.run]

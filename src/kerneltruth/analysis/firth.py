@@ -1,4 +1,4 @@
-"""Logistic regression with estimates that stay finite where the likelihood's do not. Pure.
+"""Firth's logistic regression, whose estimates stay finite. Pure.
 
 Where a group is all right or all wrong, the most likely coefficient is infinite. Penalizing the
 likelihood by the square root of the information's determinant (Firth, 1993) removes that, and the
@@ -18,7 +18,7 @@ TOLERANCE = 1e-8
 
 
 def firth_probabilities(design: Floats, right: Floats, total: Floats) -> Floats | None:
-    """The fitted probability of each group, or None where the steps do not settle.
+    """Fit the probability of each group; None if the steps do not converge.
 
     Args:
         design: a row for each group, of full column rank.

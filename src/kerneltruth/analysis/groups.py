@@ -1,4 +1,4 @@
-"""Breaking results down: by category, method, dtype and what else a result says of itself."""
+"""Groups of results: by category, method, dtype and other labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIMENSIONS: Mapping[str, Callable[[Result], str | None]] = {
 
 
 def check_dimensions(by: Sequence[str]) -> tuple[str, ...]:
-    """The dimensions, each once.
+    """Return the dimensions, each once.
 
     Raises:
         UserError: there is no such dimension.
@@ -41,7 +41,7 @@ def check_dimensions(by: Sequence[str]) -> tuple[str, ...]:
 
 
 def grouped(results: Iterable[Result], by: Sequence[str]) -> dict[Group, list[Result]]:
-    """The results by their values of the dimensions, in the order of the values.
+    """Group results by their values of the dimensions, in the order of the values.
 
     Without a dimension there is one group, even of no result.
     """
@@ -62,12 +62,12 @@ def grouped(results: Iterable[Result], by: Sequence[str]) -> dict[Group, list[Re
 
 
 def ordered(groups: Iterable[Group]) -> list[Group]:
-    """Groups in the order of their values."""
+    """Sort groups by their values."""
     return sorted(groups, key=lambda group: [_order(value) for value in group])
 
 
 def _order(value: str | None) -> tuple[bool, int, str]:
-    """Numbers by size, then words; what has no value comes last."""
+    """Sort numbers by size, then words; what has no value comes last."""
     if value is None:
         return True, 0, ""
     return False, int(value) if value.isdecimal() else 0, value
@@ -80,7 +80,7 @@ def labels(by: Sequence[str], group: Group) -> GroupLabels:
 
 
 def by_task(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """The results of each task."""
+    """Group results by task."""
     found: dict[str, list[Result]] = {}
     for result in results:
         found.setdefault(result.task, []).append(result)
@@ -88,6 +88,6 @@ def by_task(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def methods_of(results: Iterable[Result]) -> tuple[tuple[str | None, str | None], ...]:
-    """The pairs of method and model, in the order of their names."""
+    """Return the pairs of method and model, in the order of their names."""
     pairs = {(r.method, r.model) for r in results}
     return tuple(sorted(pairs, key=lambda p: (_order(p[0]), _order(p[1]))))

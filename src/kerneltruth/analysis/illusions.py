@@ -39,17 +39,17 @@ class Illusion:
 
 
 def checks_of(results: Sequence[Result]) -> tuple[str, ...]:
-    """The checks that any result has the word of."""
+    """Return the checks that decided on any result."""
     return tuple(sorted({name for r in results for name in r.checks}))
 
 
 def rejected(result: Result) -> bool:
-    """Whether the judge found the kernel wrong, or it did not run to an answer."""
+    """Return whether the judge found the kernel wrong, or it did not return."""
     return result.judged and not result.correct
 
 
 def asked(result: Result, check: str | None = None) -> bool:
-    """Whether a check, or any, decided on the kernel."""
+    """Return whether a check, or any, decided on the kernel."""
     said = result.checks.values() if check is None else (result.checks.get(check),)
     return any(word in _DECIDED for word in said)
 
@@ -58,7 +58,7 @@ _DECIDED = (PASSED, "fail")
 
 
 def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates, ...]:
-    """For each check and group, how much of what it certifies is wrong."""
+    """Count for each check and group how much of what it certifies is wrong."""
     rows = []
     groups = grouped((r for r in study.distinct if r.checks), by)
     for check in checks_of(study.distinct):
@@ -82,13 +82,13 @@ def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates,
 
 
 def illusion_share(study: Study) -> RateRecord:
-    """Wrong kernels that any check certifies, of the wrong ones that any check decided on."""
+    """Return the share of wrong kernels that any check certifies, of those decided on."""
     wrong = [r for r in study.distinct if rejected(r) and asked(r)]
     return clustered_rate((r.task, PASSED in r.checks.values()) for r in wrong)
 
 
 def illusions(results: Sequence[Result]) -> tuple[Illusion, ...]:
-    """Every illusion, in the order of the results."""
+    """List every illusion, in the order of the results."""
     found = []
     for result in results:
         fooled = tuple(sorted(c for c, says in result.checks.items() if says == PASSED))

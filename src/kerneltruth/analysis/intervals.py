@@ -1,4 +1,4 @@
-"""Intervals for shares and means of answers, where answers to one task are alike. Pure.
+"""Intervals for shares and means of answers, with tasks as clusters. Pure.
 
 Tasks, not answers, are the sample: ten answers to one task say less than one answer to each of ten.
 """
@@ -21,19 +21,19 @@ Floats = NDArray[np.float64]
 
 
 def rate(numerator: int, denominator: int, *, confidence: float = CONFIDENCE) -> RateRecord:
-    """A share of unrelated trials, with Wilson's score interval."""
+    """Return a share of independent trials, with Wilson's score interval."""
     low, high = wilson(numerator, denominator, confidence=confidence)
     share = numerator / denominator if denominator else None
     return RateRecord(numerator=numerator, denominator=denominator, rate=share, low=low, high=high)
 
 
 def unknown_rate(denominator: int) -> RateRecord:
-    """The rate of what was not tried: counts without a share."""
+    """Return the rate of a stage that was not tried: counts without a share."""
     return RateRecord(numerator=0, denominator=denominator, rate=None, low=None, high=None)
 
 
 def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
-    """A share of trials that belong to clusters, such as the tasks of answers.
+    """Return a share of trials in clusters, such as the tasks of answers.
 
     The interval is Wilson's with the effective number of trials: all of them where each cluster
     has one, as few as there are clusters where those of a cluster are all alike. Of a single
@@ -50,7 +50,7 @@ def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
 def rate_of_counts(
     counts: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE
 ) -> RateRecord:
-    """As `clustered_rate`, of the hits and trials of each cluster."""
+    """Return `clustered_rate` from the hits and trials of each cluster."""
     right, total = sum(c[0] for c in counts), sum(c[1] for c in counts)
     if total == len(counts) or len(counts) < 2:
         return rate(right, total, confidence=confidence)
@@ -63,7 +63,7 @@ def rate_of_counts(
 def wilson(
     successes: int, trials: int, *, confidence: float = CONFIDENCE
 ) -> tuple[float | None, float | None]:
-    """Wilson's score interval of a probability; (None, None) of no trial.
+    """Return Wilson's score interval of a probability; (None, None) without a trial.
 
     Unlike the normal one it stays within [0, 1], has a width at 0 and at all, and holds the share.
     """
@@ -72,8 +72,9 @@ def wilson(
     return _around(successes / trials, trials, confidence) if trials else (None, None)
 
 
+# SciPy's binomtest takes 258 us where this takes 1, and refuses fractions of trials.
 def _around(share: float, trials: float, confidence: float) -> tuple[float, float]:
-    """Wilson's interval about a share of trials, which need not be a whole number of them."""
+    """Return Wilson's interval; `trials` need not be a whole number."""
     z = _normal(confidence)
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
@@ -85,7 +86,7 @@ def _around(share: float, trials: float, confidence: float) -> tuple[float, floa
 
 
 def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> float:
-    """How many unrelated trials say as much of `above.sum() / below.sum()` as the clusters do.
+    """Return the effective number of trials behind `above.sum() / below.sum()`.
 
     That is p (1 - p) over the variance that the clusters show (Korn and Graubard, 1998). Shares of
     few clusters are often all alike, and then show none: so both are taken with z^2 clusters
@@ -103,7 +104,7 @@ def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDEN
 
 
 def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> EstimateRecord:
-    """The mean of shares, one of each cluster, with an interval within [0, 1] as of a rate."""
+    """Return the mean of one share per cluster, with an interval within [0, 1]."""
     count = len(shares)
     value = math.fsum(shares) / count if count else None
     low = high = None
@@ -118,7 +119,7 @@ def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Es
 def mean_by_cluster(
     values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
 ) -> EstimateRecord:
-    """The mean of all values, with Student's interval over the clusters that they belong to."""
+    """Return the mean of all values, with Student's interval over their clusters."""
     sums: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
         found = sums.setdefault(cluster, [0.0, 0.0])
@@ -129,7 +130,7 @@ def mean_by_cluster(
 
 
 def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> EstimateRecord:
-    """As `mean_by_cluster`, of the sum and the number of each cluster's values."""
+    """Return `mean_by_cluster` from the sum and the number of each cluster's values."""
     clusters, count = len(below), int(below.sum())
     value = float(above.sum()) / count if count else None
     low = high = None
@@ -143,12 +144,12 @@ def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE
 
 
 def influence(above: Floats, below: Floats) -> Floats:
-    """What each cluster adds to `above.sum() / below.sum()`, about that ratio."""
+    """Return the influence of each cluster on `above.sum() / below.sum()`."""
     return np.asarray((above - above.sum() / below.sum() * below) / below.sum())
 
 
 def standard_error(influences: Floats) -> float:
-    """The standard error of what clusters add up to."""
+    """Return the standard error of a sum of independent influences."""
     count = len(influences)
     return math.sqrt(count / (count - 1) * float(influences @ influences))
 
@@ -156,7 +157,7 @@ def standard_error(influences: Floats) -> float:
 def geometric_mean(
     values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
 ) -> EstimateRecord:
-    """The geometric mean of positive values, with an interval as in `mean_by_cluster`."""
+    """Return the geometric mean of positive values: `mean_by_cluster` of their logs."""
     found = mean_by_cluster([math.log(v) for v in values], clusters, confidence=confidence)
     value, low, high = (
         None if x is None else math.exp(x) for x in (found.value, found.low, found.high)
@@ -167,7 +168,7 @@ def geometric_mean(
 
 
 def student(df: int, *, confidence: float = CONFIDENCE) -> float:
-    """The quantile of Student's t that holds the central `confidence`."""
+    """Return the quantile of Student's t that bounds the central `confidence`."""
     return float(special.stdtrit(df, (1 + confidence) / 2))
 
 

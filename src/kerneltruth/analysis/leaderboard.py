@@ -116,7 +116,7 @@ class _Score:
 
 
 def _score(above: Floats, below: Floats, measure: Measure) -> _Score:
-    """Of one method, over the tasks that it has."""
+    """Score one method over the tasks that it has."""
     own = below > 0
     total = int(below.sum())
     if measure == "speedup":
@@ -137,7 +137,7 @@ def _sums(
     baseline: str,
     p: float,
 ) -> tuple[Floats, Floats]:
-    """Numerators and denominators, (tasks, methods)."""
+    """Return numerators and denominators, (tasks, methods)."""
     column = {pair: i for i, pair in enumerate(methods)}
     tasks = by_task(answers)
     above, below = np.zeros((len(tasks), len(methods))), np.zeros((len(tasks), len(methods)))
@@ -155,7 +155,7 @@ def _sums(
 
 
 def _ahead(above: Floats, below: Floats) -> NDArray[np.bool_]:
-    """Which method (row) is surely better than which (column)."""
+    """Return which method (row) is significantly better than which (column)."""
     count = above.shape[1]
     found = np.zeros((count, count), dtype=bool)
     for one, other in itertools.permutations(range(count), 2):
@@ -197,7 +197,7 @@ def _ranked(
 def best_kernels(
     results: Sequence[Result], *, baseline: str = EAGER, most: int = 3
 ) -> dict[str, tuple[BestKernel, ...]]:
-    """For each task its fastest right kernels, and all that are tied with the fastest.
+    """Return each task's fastest right kernels, and those tied with the fastest.
 
     Results must be of one device; the same source counts once, however often it was made.
     """
@@ -230,7 +230,7 @@ def best_kernels(
 
 
 def _alike(one: tuple[Result, Against], other: tuple[Result, Against]) -> bool:
-    """Whether the intervals, or the noise floor, leave open which of two kernels is faster."""
+    """Return whether intervals or the noise floor leave open which kernel is faster."""
     first, second = one[1], other[1]
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return first.speedup == second.speedup

@@ -35,7 +35,7 @@ PUBLISHED = "published:"
 
 
 def result_of(line: JsonObject, run: int) -> Result:
-    """The result that a line of `results.jsonl` holds, without what `same_as` refers to.
+    """Read a line of `results.jsonl`, without what `same_as` refers to.
 
     Raises:
         ValueError: it is no result line; says what is missing or of a wrong form.
@@ -130,12 +130,12 @@ def _outcome(stages: JsonObject, stage: str) -> str:
 
 
 def _verdict_by(outcomes: Mapping[str, str]) -> str:
-    """The verdict of a line without an attempt, which repeats another's source."""
+    """Return the verdict of a line without an attempt, which repeats another's source."""
     return outcomes["call"] if outcomes["exe"] in (NOT_RUN, NOT_TRIED) else outcomes["exe"]
 
 
 def _stages_of(verdict: JsonObject, attempt: JsonObject) -> JsonObject:
-    """The stages of an attempt that `check` or `audit` made, which store none."""
+    """Derive the stages of an attempt of `check` or `audit`, which store none."""
     word = verdict.get("verdict")
     if not isinstance(word, str):
         raise ValueError("it has neither stages nor a verdict")
@@ -157,7 +157,7 @@ def _detail(verdict: JsonObject, stages: JsonObject) -> str:
 
 
 def _dtypes(attempt: JsonObject) -> dict[str, DtypeCount]:
-    """Counts by dtype; of a run that has none, the dtype of the failing case alone."""
+    """Read counts by dtype; without them, count the dtype of the failing case alone."""
     counted = _object(attempt, "dtypes")
     if counted:
         return {
@@ -173,7 +173,7 @@ def _dtypes(attempt: JsonObject) -> dict[str, DtypeCount]:
 
 
 def _failed_when_timed(dtypes: dict[str, DtypeCount], perf: JsonObject) -> dict[str, DtypeCount]:
-    """Counts by dtype with the shape that was found wrong while it was timed."""
+    """Add the shape that was found wrong while it was timed."""
     wrong = [s for s in _objects(perf, "shapes") if _object(s, "graded").get("wrong")]
     dtype = _text(_object(wrong[0], "case"), "dtype") if wrong else None
     if dtype is None:
@@ -194,7 +194,7 @@ def _known(of: JsonObject, name: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _count(cases: int, returned: int, failed: int) -> DtypeCount:
-    """Most attempts have the counts of others: one object serves them all."""
+    """Return counts; equal ones are one object, since most attempts have the same."""
     return DtypeCount(cases=cases, returned=returned, failed=failed)
 
 
@@ -223,13 +223,13 @@ def _timing(perf: JsonObject) -> Timing | None:
 
 
 def is_sure(shape: JsonObject) -> bool:
-    """Whether the times of a shape are neither suspect nor of results that could not be graded."""
+    """Return whether a shape's times are neither suspect nor of ungraded results."""
     not_graded = _object(shape, "graded").get("not_graded")
     return SUSPECT not in _list(shape, "flags") and not not_graded
 
 
 def _one_shape(perf: JsonObject) -> TimedShape | None:
-    """The one shape, without intervals, of the perf stage of earlier runs."""
+    """Read the perf stage of earlier runs: one shape, without intervals."""
     us, ratio = _measured(perf.get("candidate_us")), _measured(perf.get("times_eager"))
     if not us:
         return None
@@ -286,7 +286,7 @@ def _shape(data: JsonObject) -> TimedShape | None:
 
 
 def _measured(value: Json) -> float | None:
-    """A number that was measured; null, and what is not finite or negative, is none."""
+    """Return a measured number; None for null, and for what is negative or not finite."""
     if type(value) is not float and type(value) is not int:
         return None
     # NaN compares false with everything.

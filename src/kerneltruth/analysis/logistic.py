@@ -51,7 +51,7 @@ class Fit:
 
 
 def fit_all(right: Floats, total: Floats) -> dict[str, Fit]:
-    """The models of a table (categories, methods) by name; those without a factor are left out.
+    """Fit the models of a table (categories, methods); return those with a factor.
 
     Raises:
         MissingPackage: statsmodels is not installed.
@@ -112,7 +112,7 @@ def _deviance(p: Floats, k: Floats, n: Floats) -> float:
 
 
 def _independent(design: Floats) -> Floats:
-    """The columns that are no combination of those before them, as where methods share no task."""
+    """Drop columns that are combinations of those before them."""
     kept: list[int] = []
     for column in range(design.shape[1]):
         if np.linalg.matrix_rank(design[:, [*kept, column]]) > len(kept):

@@ -1,4 +1,4 @@
-"""How often candidates run, are right and are timed; pass@k; tasks that no method solves.
+"""Shares of candidates that run, are right and timed; pass@k; unsolved tasks.
 
 Denominators never shrink: what this machine could not judge stays in them, and its count stands
 beside each rate. Pure.
@@ -21,7 +21,7 @@ def rates(
     by: Sequence[str] = (),
     dtypes: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[StageRates, ...]:
-    """Call, exe and perf rates by the dimensions; `()` gives the row of all.
+    """Return call, exe and perf rates by the dimensions; `()` gives the row of all.
 
     By dtype as `DtypeRates` has it, which serves several break-downs in one go; `dtypes` are those
     of each task, as far as they are known.
@@ -64,14 +64,14 @@ _PASSED: Mapping[str, Callable[[Result], bool]] = {
 
 
 def pass_at_k(*, n: int, c: int, k: int) -> float:
-    """Chance that k of n samples, drawn without replacement, hold a correct one, if c are."""
+    """Return the chance that k of n samples hold a correct one, if c of the n are."""
     if not (0 <= c <= n and 1 <= k <= n):
         raise ValueError(f"need 0 <= c <= n and 1 <= k <= n, got {n=} {c=} {k=}")
     return 1 - comb(n - c, k) / comb(n, k)
 
 
 def pass_rates(answers: Iterable[Result], ks: Sequence[int]) -> tuple[PassAtK, ...]:
-    """pass@k for each method and k, over the tasks that have k samples."""
+    """Return pass@k for each method and k, over the tasks that have k samples."""
     rows = []
     for (method, model), members in grouped(answers, METHOD).items():
         counts = {
@@ -96,7 +96,7 @@ def pass_rates(answers: Iterable[Result], ks: Sequence[int]) -> tuple[PassAtK, .
 
 
 def unsolved(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[UnsolvedTasks, ...]:
-    """The tasks that all methods fail, by what is the same for all answers of a task."""
+    """Return the tasks that all methods fail, by a dimension that is the task's own."""
     methods = methods_of(answers)
     rows = []
     for group, members in grouped(answers, by).items():

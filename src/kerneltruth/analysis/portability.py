@@ -18,7 +18,7 @@ from kerneltruth.documents.analysis import DevicePair, PortabilityTables, Portab
 
 
 def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | None:
-    """Compare devices; None of runs that are all from one."""
+    """Compare devices; None if all runs are from one."""
     if len(study.devices) < 2:
         return None
     kernels: dict[tuple[str, str], dict[str, Result]] = {}
@@ -48,7 +48,7 @@ def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | N
 
 
 def ratios_by_shape(result: Result, baseline: str) -> dict[str, Interval]:
-    """A result's ratios to a baseline, by shape."""
+    """Return a result's ratios to a baseline, by shape."""
     if result.timing is None:
         return {}
     shapes = result.timing.shapes
@@ -56,7 +56,7 @@ def ratios_by_shape(result: Result, baseline: str) -> dict[str, Interval]:
 
 
 def _interval(ratio: Ratio) -> Interval:
-    """The ratio; one without an interval, as runs of old have it, may be anywhere."""
+    """Return the ratio; without an interval, its ends are 0 and infinity."""
     low = 0.0 if ratio.low is None else min(ratio.low, ratio.ratio)
     high = float("inf") if ratio.high is None else max(ratio.high, ratio.ratio)
     return Interval(estimate=ratio.ratio, low=low, high=high)

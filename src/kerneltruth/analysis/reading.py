@@ -1,4 +1,4 @@
-"""Runs read for analysis: every attempt as a `Result`, and which of them count where.
+"""Runs read for analysis: attempts as `Result`s, and which of them count.
 
 A study may hold several runs. Three sets of attempts matter, each within the one before:
 
@@ -106,7 +106,7 @@ def study_of(
     tasks: Mapping[str, ReferenceRecord] | None = None,
     notes: Sequence[str] = (),
 ) -> Study:
-    """A study of these attempts; `Result.run` is an index of `runs`."""
+    """Make a study of these attempts; `Result.run` is an index of `runs`."""
     corpus = sum(r.role is not None for r in attempts)
     of_corpus = 0 < corpus == len(attempts)
     own = attempts if of_corpus else [r for r in attempts if r.role is None]
@@ -175,14 +175,14 @@ def _read_run(path: Path, number: int) -> tuple[AnalyzedRun, list[Result], tuple
 
 
 def _never_timed(results: list[Result]) -> list[Result]:
-    """The results of a run; where it timed none, as on a CPU, it did not try the perf stage."""
+    """Mark the perf stage as not tried where a run timed nothing, as on a CPU."""
     if any(r.perf not in (NOT_RUN, NOT_TRIED) for r in results):
         return results
     return [replace(r, perf=NOT_TRIED) for r in results]
 
 
 def _resolved(results: Sequence[Result]) -> tuple[list[Result], int]:
-    """The results, each with what it shares with its first; and how many have lost theirs."""
+    """Return the results with what they share with their first, and how many lost it."""
     by_key = {r.key: r for r in results}
     found: list[Result] = []
     unknown = 0
@@ -212,7 +212,7 @@ def _sharing(result: Result, first: Result) -> Result:
 
 
 def _distinct(runs: Sequence[AnalyzedRun], attempts: Sequence[Result]) -> list[Result]:
-    """The attempts, without those whose submission was judged before on another device."""
+    """Drop attempts whose submission was judged before on another device."""
     devices = {run.device for run in runs}
     if len(devices) < 2:
         return list(attempts)
@@ -227,7 +227,7 @@ def _distinct(runs: Sequence[AnalyzedRun], attempts: Sequence[Result]) -> list[R
 
 
 def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:
-    """The rounds of each answer, in order; an attempt without a round is an answer of its own.
+    """Return the rounds of each answer; an attempt without a round is its own answer.
 
     Of several attempts with the same labels and round each begins a chain.
     """
@@ -245,12 +245,12 @@ def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:
 
 
 def answer_of(chain: Sequence[Result], kept: Kept = "best") -> Result:
-    """The round of a chain that is its answer."""
+    """Return the round of a chain that is its answer."""
     if kept == "last" or len(chain) == 1:
         return chain[-1]
     return max(enumerate(chain), key=lambda item: (*_merit(item[1]), item[0]))[1]
 
 
 def _merit(result: Result) -> tuple[bool, bool, bool, float]:
-    """Right, wrong, not judged; then what at least ran; then faster; of equals the later counts."""
+    """Rank by right, wrong, not judged; then by what ran; then by speed."""
     return result.correct, result.judged, result.called, result.speedup() or 0.0

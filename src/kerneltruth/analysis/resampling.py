@@ -1,4 +1,4 @@
-"""How far chance alone explains correctness, and how sure the explained share is. Pure.
+"""Permutations and bootstrap of the explained share. Pure.
 
 Answers to one task are alike: a hard task is hard for every method. So tasks, not answers, are
 shuffled and resampled. For each task there are counts by method, `right` and `total`, (tasks,
@@ -66,7 +66,7 @@ class Shares:
 
 
 def shares(right: Floats, total: Floats) -> Shares:
-    """What each model explains of stacks of tables; NaN where there is nothing to explain."""
+    """Return the explained share of each model; NaN where there is nothing to explain."""
     null = null_deviance(right, total)
     null = np.where(null > 0, null, np.nan)
     return Shares(
@@ -78,7 +78,7 @@ def shares(right: Floats, total: Floats) -> Shares:
 
 
 def bootstrap_shares(counts: Counts, *, seed: int, resamples: int = RESAMPLES) -> Shares:
-    """The explained shares of resampled tasks."""
+    """Return the explained shares of resampled tasks."""
     rng = np.random.default_rng(seed)
     tasks = len(counts.category)
     chance = np.full(tasks, 1 / tasks)
@@ -90,7 +90,7 @@ def bootstrap_shares(counts: Counts, *, seed: int, resamples: int = RESAMPLES) -
 
 
 def shuffled_categories(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
-    """The explained shares when categories are dealt out anew over the tasks.
+    """Return the explained shares when categories are permuted over tasks.
 
     Nothing is then due to categories, and tasks stay as hard as they are.
     """
@@ -107,7 +107,7 @@ def shuffled_categories(counts: Counts, *, seed: int, permutations: int = PERMUT
 
 
 def evened(counts: Counts) -> Counts:
-    """The counts with as many answers of each method to a task: the mean of their numbers.
+    """Rescale counts so that each method has the same number of answers to a task.
 
     The share of right answers of each cell stays, and what a method has no answer to. Cells that
     are dealt out anew then weigh the same wherever they come to lie.
@@ -119,7 +119,7 @@ def evened(counts: Counts) -> Counts:
 
 
 def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
-    """The explained shares when the methods of each task are dealt out anew, with `evened` counts.
+    """Return the explained shares when methods are permuted within tasks, `evened`.
 
     All answers of a method to a task stay together, since they are alike: single answers dealt out
     would make methods without any difference look different. Nothing is then due to methods.
@@ -144,7 +144,7 @@ def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATI
 
 
 def interaction_p(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> float:
-    """P-value of an interaction: the score test against the additive model, with flipped tasks.
+    """Return the p-value of an interaction: a score test with signs flipped by task.
 
     What each task lacks or has too much in each cell keeps its size, and flips its sign for all
     methods at once (Hemerik, Goeman and Finos, 2020). Main effects stay as they are, answers to
@@ -176,7 +176,7 @@ def interaction_p(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS
 
 
 def p_value(observed: float, by_chance: Floats) -> float:
-    """How often chance does as well; the observation counts as one of its draws."""
+    """Return the permutation p-value; the observation counts as one of the draws."""
     known = by_chance[np.isfinite(by_chance)]
     # What equals the observed value but for rounding is as large.
     least = observed - 1e-9 * max(1e-3, abs(observed))
@@ -186,7 +186,7 @@ def p_value(observed: float, by_chance: Floats) -> float:
 def debiased(
     observed: float, resampled: Floats, confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
-    """The percentiles of resamples, less twice what these lie above the observed share on average.
+    """Return the percentiles of resamples, less twice their bias.
 
     A model explains some of any sample by chance, and of a resample of it as much again: resampled
     shares have the bias twice. Their spread is kept as it is, long on the upper side.

@@ -81,7 +81,7 @@ class Against(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The perf stage of an attempt that was timed, less shapes that are suspect or ungraded.
+    """The perf stage of a timed attempt, without suspect or ungraded shapes.
 
     Make one with `timing`.
 
@@ -104,7 +104,7 @@ def timing(
     noise_floor: float | None = None,
     compile_s: float | None = None,
 ) -> Timing:
-    """The timings of an attempt, and its speedup over each baseline."""
+    """Make the timings of an attempt, with its speedup over each baseline."""
     ratios: dict[str, list[Ratio]] = {}
     for shape in shapes:
         for name, ratio in shape.baselines.items():
@@ -200,12 +200,12 @@ class Result:
 
     @property
     def timed(self) -> bool:
-        """Whether there is a time that the clock stands by."""
+        """Whether there is a time that is not suspect."""
         return self.timing is not None and bool(self.timing.shapes)
 
     @property
     def judged(self) -> bool:
-        """Whether the attempt says of the candidate if it is right."""
+        """Whether the attempt tells if the candidate is right."""
         return self.verdict not in NOT_JUDGED and self.exe != NOT_TRIED
 
     def tried(self, stage: str) -> bool:
@@ -213,13 +213,13 @@ class Result:
         return bool(getattr(self, stage) != NOT_TRIED)
 
     def against(self, baseline: str = "eager") -> Against | None:
-        """How a correct candidate stands against a baseline that it was timed against; else None.
+        """Return a right candidate's speedup over a baseline; None if it has none.
 
         A wrong kernel's speed does not count.
         """
         return self.timing.against.get(baseline) if self.timing and self.correct else None
 
     def speedup(self, baseline: str = "eager") -> float | None:
-        """How much faster than the baseline a correct candidate is, over its shapes; else None."""
+        """Return a right candidate's speedup as a number; None if it has none."""
         found = self.against(baseline)
         return None if found is None else found.speedup

@@ -1,4 +1,4 @@
-"""How fast correct candidates are: speedups, fast_p, shares slower, and the speed of light. Pure.
+"""Speeds of right candidates: speedups, fast_p, shares slower, efficiency. Pure.
 
 A candidate's speedup is the geometric mean of its ratios over the shapes it was timed on. What is
 correct and has no time is counted beside, never as 1x.
@@ -19,7 +19,7 @@ EAGER = "eager"
 
 
 def baselines_of(results: Sequence[Result]) -> tuple[str, ...]:
-    """The baselines that anything was timed against, eager first."""
+    """Return the baselines that anything was timed against, eager first."""
     found = {
         name
         for r in results
@@ -33,7 +33,7 @@ def baselines_of(results: Sequence[Result]) -> tuple[str, ...]:
 def speedups(
     answers: Sequence[Result], baseline: str = EAGER, by: Sequence[str] = ()
 ) -> tuple[SpeedupRow, ...]:
-    """Speedups of correct answers by the dimensions."""
+    """Return speedups of right answers by the dimensions."""
     rows = []
     for group, members in grouped(answers, by).items():
         timed = _timed(members, baseline)
@@ -62,7 +62,7 @@ def fast_p(
     baseline: str = EAGER,
     by: Sequence[str] = (),
 ) -> tuple[FastShare, ...]:
-    """fast_p for each group and p.
+    """Return fast_p for each group and p.
 
     Every correct answer is faster than 0x, timed or not: fast_0 is the rate of correct answers.
     """
@@ -89,7 +89,7 @@ def fast_p(
 
 
 def _timed(members: Sequence[Result], baseline: str) -> list[tuple[Result, Against]]:
-    """The correct results that were timed against a baseline, and how they stand."""
+    """Return the right results that were timed against a baseline, and their speedups."""
     return [(r, a) for r in members if (a := r.against(baseline)) is not None]
 
 
@@ -98,7 +98,7 @@ def _surely(timed: Sequence[Against], p: float) -> int:
 
 
 def efficiencies(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[EfficiencyRow, ...]:
-    """Efficiency against the speed of light by the dimensions."""
+    """Return efficiency against the speed of light by the dimensions."""
     rows = []
     for group, members in grouped(answers, by).items():
         found = [(r, e) for r in members if (e := efficiency(r)) is not None]
@@ -123,5 +123,5 @@ def efficiencies(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[Eff
 
 
 def efficiency(result: Result) -> float | None:
-    """The efficiency of a correct answer, where it has one."""
+    """Return the efficiency of a right answer; None if it has none."""
     return result.timing.efficiency if result.timing is not None and result.correct else None

@@ -1,4 +1,4 @@
-"""`analyze`: the statistics of runs, as tables and exports. Reads runs only, without torch."""
+"""`analyze`: the statistics of runs, as tables and exports."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NO_METHODS = "an audit judges the built-in corpus: there are no methods to compa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzeOptions:
-    """What the command line says.
+    """The options of the command line.
 
     Attributes:
         by: break-downs of the rates, each of one or several dimensions; empty means `BY`.
@@ -82,7 +82,7 @@ class AnalyzeOptions:
 
 
 def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
-    """The document of `analyze --json`; exports are written on the way.
+    """Make the document of `analyze --json`, and write the exports.
 
     Raises:
         UserError: no such run, dimension, p, k, or kind of round to keep.
@@ -107,7 +107,7 @@ def tables(
     ks: Sequence[int] = KS,
     seed: int = 0,
 ) -> AnalyzeDocument:
-    """Every table of a study; of an audit none that speaks of methods."""
+    """Make every table of a study; those about methods are empty for an audit."""
     answers = study.answers
     methods = () if study.of_corpus else answers
     plain_torch = [r for r in answers if r.language == TORCH_ONLY]
@@ -148,7 +148,7 @@ def _chained(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def crossings_of(by: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The break-downs that options name, each of dimensions joined by commas.
+    """Read the break-downs of options, each of dimensions joined by commas.
 
     Raises:
         UserError: there is no such dimension.
@@ -158,7 +158,7 @@ def crossings_of(by: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def numbers(option: str, values: Iterable[str], *, whole: bool = False) -> tuple[float, ...]:
-    """The numbers of an option that takes several, joined by commas or given again and again.
+    """Read the numbers of an option that takes several, joined by commas or repeated.
 
     Raises:
         UserError: one is no number, or not in range: p from 0, k from 1.
@@ -178,7 +178,7 @@ def numbers(option: str, values: Iterable[str], *, whole: bool = False) -> tuple
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Some hundred thousand objects are made and none is garbage: looking for it costs a third."""
+    """Switch garbage collection off: 100,000s of objects, none garbage, cost a third."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -189,7 +189,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def _exported(study: Study, options: AnalyzeOptions, made: AnalyzeDocument) -> AnalyzeDocument:
-    """The document with what was exported, once it is written."""
+    """Write the exports; return the document that names them."""
     exports, missing = [], []
     wanted = options.csv is not None or options.parquet is not None
     table = columns(study) if wanted else {}
@@ -207,7 +207,7 @@ def _exported(study: Study, options: AnalyzeOptions, made: AnalyzeDocument) -> A
 
 
 def _breakdowns(study: Study, crossings: Sequence[Sequence[str]]) -> tuple[StageRatesBy, ...]:
-    """Rates by each of the crossings; what those by dtype share is counted once."""
+    """Return rates by each of the crossings; those by dtype share their counts."""
     answers = study.answers
     with_dtype = [by for by in crossings if DTYPE in by]
     dimensions = (name for by in with_dtype for name in by)

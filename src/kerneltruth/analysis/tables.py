@@ -1,4 +1,4 @@
-"""Correctness as a table of counts, and what logistic models of it leave unexplained. Pure.
+"""Tables of right answers, and the deviance of logistic models of them. Pure.
 
 A table has a row for each level of one factor and a column for each of the other. The deviance is
 that of the single answers (-2 log-likelihood), so of tables with the same answers it compares.
@@ -21,32 +21,32 @@ FARTHEST = 40.0
 
 
 def null_deviance(right: Floats, total: Floats) -> Floats:
-    """What is to be explained: the deviance about one probability for all."""
+    """Return the null deviance: that of one probability for all."""
     return _deviance(right.sum((-2, -1)), total.sum((-2, -1)))
 
 
 def rows_deviance(right: Floats, total: Floats) -> Floats:
-    """What a probability for each row leaves."""
+    """Return the deviance of a probability for each row."""
     return np.asarray(_deviance(right.sum(-1), total.sum(-1)).sum(-1))
 
 
 def columns_deviance(right: Floats, total: Floats) -> Floats:
-    """What a probability for each column leaves."""
+    """Return the deviance of a probability for each column."""
     return np.asarray(_deviance(right.sum(-2), total.sum(-2)).sum(-1))
 
 
 def cells_deviance(right: Floats, total: Floats) -> Floats:
-    """What a probability for each cell leaves: both factors and their interaction."""
+    """Return the deviance of a probability for each cell: factors with interaction."""
     return np.asarray(_deviance(right, total).sum((-2, -1)))
 
 
 def additive_deviance(right: Floats, total: Floats) -> Floats:
-    """What rows and columns leave that add up on the scale of log-odds."""
+    """Return the deviance of the additive model on the scale of log-odds."""
     return _lack(additive_odds(right, total), right, total)
 
 
 def additive_odds(right: Floats, total: Floats) -> Floats:
-    """The log-odds of each cell under the additive model, by Newton's method with halved steps.
+    """Fit the log-odds of each cell under the additive model, by damped Newton steps.
 
     A row or column that is all right or all wrong drives its log-odds towards infinity; the
     deviance converges all the same, and the steps end where it does. A table that has converged
@@ -70,7 +70,7 @@ def additive_odds(right: Floats, total: Floats) -> Floats:
 
 
 def _first_guess(k: Floats, n: Floats) -> Floats:
-    """Of the shares of rows and columns, with half an answer more of either kind."""
+    """Start from the shares of rows and columns, each with half an answer more."""
     rows = _log_odds(k.sum(2), n.sum(2))[:, :, None]
     columns = _log_odds(k.sum(1), n.sum(1))[:, None, :]
     return np.asarray(rows + columns - _log_odds(k.sum((1, 2)), n.sum((1, 2)))[:, None, None])
@@ -81,7 +81,7 @@ def _log_odds(k: Floats, n: Floats) -> Floats:
 
 
 def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
-    """How to change the log-odds of each cell: a change of its row and one of its column."""
+    """Return the Newton step of the log-odds of each cell."""
     p = 1 / (1 + np.exp(-odds))
     weight, slope = n * p * (1 - p), k - n * p
     rows, columns = k.shape[1:]
@@ -99,7 +99,7 @@ def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
 def _shortened(
     odds: Floats, lack: Floats, step: Floats, k: Floats, n: Floats
 ) -> tuple[Floats, Floats]:
-    """The log-odds after a step that makes nothing worse, and the deviance that they leave."""
+    """Halve a step until it makes nothing worse; return log-odds and deviance."""
     length = np.ones(len(odds))
     for _ in range(MOST_HALVINGS):
         moved = np.clip(odds + length[:, None, None] * step, -FARTHEST, FARTHEST)
@@ -113,18 +113,18 @@ def _shortened(
 
 
 def _lack(odds: Floats, k: Floats, n: Floats) -> Floats:
-    """The deviance that log-odds leave."""
+    """Return the deviance of log-odds."""
     return np.asarray(2 * (n * np.logaddexp(0, odds) - k * odds).sum((-2, -1)))
 
 
 def _deviance(right: Floats, total: Floats) -> Floats:
-    """-2 log-likelihood of counts about their own shares; 0 of nothing."""
+    """Return -2 log-likelihood of counts at their own shares; 0 without counts."""
     wrong = total - right
     share = np.divide(right, total, out=np.zeros(np.shape(total)), where=np.asarray(total) > 0)
     return np.asarray(-2 * (_xlogy(right, share) + _xlogy(wrong, 1 - share)))
 
 
 def _xlogy(x: Floats, y: Floats) -> Floats:
-    """`x log y`, and 0 where x is 0."""
+    """Return `x log y`, and 0 where x is 0."""
     logs = np.log(y, out=np.zeros_like(y), where=(x > 0) & (y > 0))
     return np.asarray(x * logs)

@@ -1,4 +1,4 @@
-"""What rounds do to answers: rates by round, rescues and losses, repairs, and real speedups. Pure.
+"""Refinement: rates by round, rescues and losses, repairs, speedups. Pure.
 
 A chain that ends early, since it has what it wants or nothing more to spend, stays where it ended:
 each round counts every chain.
@@ -30,7 +30,7 @@ Chain = tuple[Result, ...]
 
 
 def trajectories(results: Sequence[Result], *, baseline: str = EAGER) -> RefinementTables:
-    """What rounds do, for each method that works in rounds: that has a chain of two or more."""
+    """Count what rounds do, for each method with a chain of two rounds or more."""
     rounds: list[RoundRates] = []
     fates: list[ChainFates] = []
     changes: list[RoundChanges] = []
@@ -73,7 +73,7 @@ def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRate
 def _of_chains(
     seen: Sequence[Chain], holds: Callable[[Chain], bool], own: Sequence[Chain]
 ) -> RateRecord:
-    """The share of chains of which something holds, as far as they are seen."""
+    """Return the share of chains for which something holds, as far as they are seen."""
     return clustered_rate((c[0].task, holds(s)) for s, c in zip(seen, own, strict=True))
 
 
@@ -108,7 +108,7 @@ def _fates(group: Group, own: Sequence[Chain], baseline: str) -> ChainFates:
 
 
 def fate(chain: Chain) -> str:
-    """How a chain ends, as `Fates` has it."""
+    """Return how a chain ends: a field of `ChainFates`."""
     right = [r.correct for r in _judged(chain)]
     if not right:
         return "not_judged"
@@ -152,12 +152,12 @@ def _changes(group: Group, own: Sequence[Chain], baseline: str) -> RoundChanges:
 
 
 def state(result: Result) -> str:
-    """How an attempt ended, in a word or two: `pass`, `fail value`, `compile_error`."""
+    """Return how an attempt ended: `pass`, `fail value`, `compile_error`."""
     return result.verdict if result.kind is None else f"{result.verdict} {result.kind}"
 
 
 def gain_of(before: Against | None, after: Against | None) -> Against | None:
-    """How much faster the second is than the first, by their speedups over the same baseline.
+    """Return the second's speedup over the first, by their speedups over one baseline.
 
     Each was measured beside that baseline, so what the device did differently meanwhile cancels.
     """

@@ -1,1 +1,1 @@
-"""The page that `report` writes: one plain document, made of what analysis finds of runs."""
+"""The page that `report` writes: one document, made from the tables of analysis."""

@@ -1,4 +1,4 @@
-"""Every attempt as a row of columns: what the page's script filters, sorts and counts. Pure."""
+"""Every attempt in columns, which the page's script filters and counts. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Names(Generic[T]):
-    """The different values of a column, numbered in the order in which they were first met."""
+    """The distinct values of a column, numbered in order of appearance."""
 
     def __init__(self, known: Iterable[T] = ()) -> None:
         self._numbers: dict[T, int] = {}
@@ -187,7 +187,7 @@ def page_data(
 
 
 def certified_by(result: Result) -> list[str]:
-    """The checks that pass an attempt."""
+    """Return the checks that pass an attempt."""
     return [name for name, says in result.checks.items() if says == PASSED]
 
 
@@ -196,7 +196,7 @@ def _category(result: Result) -> str:
 
 
 def _flags(study: Study) -> list[int]:
-    """What is true of each attempt, as bits."""
+    """Return the flags of each attempt, as bits."""
     distinct = {(r.run, r.key) for r in study.distinct}
     answers = {(r.run, r.key) for r in study.answers}
     own = {(r.run, r.key) for c in chains(study.attempts) for r in [answer_of(c, study.kept)]}
@@ -214,7 +214,7 @@ def _flags(study: Study) -> list[int]:
 
 
 def _before(attempts: Sequence[Result]) -> list[int]:
-    """Number of the attempt that is the previous round of the same answer, or -1."""
+    """Return the number of the previous round of the same answer, or -1."""
     place = {(r.run, r.key): i for i, r in enumerate(attempts)}
     found = [-1] * len(attempts)
     for chain in chains(attempts):

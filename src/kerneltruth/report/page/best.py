@@ -94,7 +94,7 @@ def _rank(p: RankedMethod) -> str:
 
 
 def best_part(study: Study) -> list[PageTable]:
-    """For each device a table of the best kernels of each task."""
+    """Make a table of the best kernels of each task, for each device."""
     numbers = {(r.run, r.key): i for i, r in enumerate(study.attempts)}
     parts = []
     for device in study.devices:

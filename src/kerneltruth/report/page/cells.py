@@ -61,7 +61,7 @@ class NumberCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareCell:
-    """A share with its counts and its interval, drawn as a bar; `fill` and ends in percent."""
+    """A share with counts and interval, drawn as a bar; `fill` and ends in percent."""
 
     form: ClassVar[str] = "share"
     text: str
@@ -88,7 +88,7 @@ class FactorCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripCell:
-    """Speedups on an axis: a dot for each, or a histogram, and their mean with its interval."""
+    """Speedups on an axis: dots or a histogram, and their mean with its interval."""
 
     form: ClassVar[str] = "strip"
     dots: Sequence[float]
@@ -136,7 +136,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A row with its heading; `group` is the number by which the script counts it again."""
+    """A row with its heading; the script recounts it by the number `group`."""
 
     head: str
     cells: Sequence[Cell]
@@ -145,7 +145,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTable:
-    """A table; `filtered` ones are counted again by the script when a filter is set."""
+    """A table; the script recounts `filtered` ones when a filter is set."""
 
     name: str
     caption: str

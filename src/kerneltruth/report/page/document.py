@@ -1,4 +1,4 @@
-"""The page as one plain document: everything that templates and the script show. Pure."""
+"""The page as one document: all that templates and the script show. Pure."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _details(gathered: Gathered) -> Iterator[AttemptDetail]:
 
 
 def _said(gathered: Gathered) -> list[str]:
-    """Of each attempt what is wrong with it, in a few words; and that it has no kernel."""
+    """Say in a few words what is wrong with each attempt, and if it has no kernel."""
     found = []
     for r in gathered.study.attempts:
         finding = gathered.findings.get((r.run, r.finding or ""))
@@ -210,7 +210,7 @@ def _said(gathered: Gathered) -> list[str]:
 
 
 def _source(text: str) -> str:
-    """A source as it is, but for its length; the script spells out what cannot be seen."""
+    """Cut a source to length; the script spells out what cannot be seen."""
     if len(text) <= MOST_SOURCE_CHARACTERS:
         return text
     left = len(text) - MOST_SOURCE_CHARACTERS

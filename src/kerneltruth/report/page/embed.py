@@ -1,4 +1,4 @@
-"""What a page carries beside its text: data that no text in it can break out of, and its policy.
+"""Embedded data that no text in it can break out of, and the policy of a page.
 
 Candidates choose what stands in the data. In HTML a script element ends at `</script` and is
 confused by `<!--`, whatever its type, so data holds no `<` at all; long data is compressed, and as
@@ -42,7 +42,7 @@ class Packed:
 
 
 def as_json(value: object) -> str:
-    """JSON in ASCII that may stand between script tags: no `<`, `>` or `&`, no line separators."""
+    """Write JSON that may stand between script tags: ASCII without `<`, `>` and `&`."""
     text = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
@@ -50,7 +50,7 @@ def as_json(value: object) -> str:
 
 
 def packed(items: Iterable[object], *, most_bytes: int | None = None) -> Packed:
-    """Compress a list; from where it would take more bytes than allowed, the rest is left out."""
+    """Compress a list up to a number of bytes; the rest is left out."""
     parts: list[str] = []
     starts: list[int] = []
     waiting: list[str] = []
@@ -84,7 +84,7 @@ def packed(items: Iterable[object], *, most_bytes: int | None = None) -> Packed:
 
 
 def policy(*, styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """A content security policy: these styles and scripts, and no network for anything.
+    """Return a content security policy: these styles and scripts, and no network.
 
     Trusted types make a slip of our own script, text taken as HTML, an error.
     """

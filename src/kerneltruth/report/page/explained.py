@@ -34,7 +34,7 @@ MOST_KERNELS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What explains correctness; `reason` is why there is no analysis of deviance, if so."""
+    """What explains correctness; `reason` is why there is no analysis of deviance."""
 
     reason: str | None
     said: str
@@ -51,7 +51,7 @@ class DevicesPart:
 
 
 def explained_part(study: Study, *, seed: int = 0) -> Explained:
-    """The analysis of deviance, or why there is none; and complexity, where it is known."""
+    """Make the part on deviance, and on complexity where it is known."""
     found = (
         DevianceTables(unavailable=NO_METHODS, complexity=())
         if study.of_corpus
@@ -184,7 +184,7 @@ def _correlation(found: CorrelationRecord) -> list[Cell]:
 
 
 def portability_part(study: Study) -> DevicesPart | None:
-    """What changes from device to device; None of runs that are all from one."""
+    """Make the part on devices; None if all runs are from one."""
     found = portability(study)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What the page tells of one attempt: its timings, and its finding with how to see it again. Pure.
+"""Details of one attempt: its times, its finding and how to reproduce it. Pure.
 
 Everything is text for a reader; the page's script sets it as text and computes nothing but places.
 """
@@ -92,7 +92,7 @@ class FindingDetail(Struct, frozen=True, kw_only=True):
 
 
 class AttemptDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything about an attempt that its row does not say; what has nothing to say is absent."""
+    """Everything about an attempt that its row does not say; absent if empty."""
 
     detail: str = ""
     language: str | None = None
@@ -173,7 +173,7 @@ def _told(finding: Finding) -> str:
 
 
 def _case_rows(found: Case, minimal: Case | None) -> list[list[str]]:
-    """Rows of a table: what, as found, and in the smallest failing case."""
+    """Return rows of a table: what, as found, and in the smallest failing case."""
     sides = [found] if minimal is None else [found, minimal]
     rows: dict[str, list[str]] = {}
     for number, case in enumerate(sides):
@@ -217,12 +217,12 @@ def _picture(picture: ErrorMap, stats: ErrorStats | None) -> ErrorPicture:
 
 
 def folded(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows and columns of an output with all dims but the last folded."""
+    """Return rows and columns of an output with all dims but the last folded."""
     return math.prod(shape[:-1]), shape[-1] if shape else 1
 
 
 def _worst_cell(picture: ErrorMap, stats: ErrorStats | None) -> tuple[int, int] | None:
-    """Where in the map the worst element lies: row and column of its cell."""
+    """Return row and column of the map's cell that holds the worst element."""
     index = None if stats is None else stats.worst_index
     if index is None or len(index) != len(picture.shape) or not picture.lines:
         return None

@@ -1,4 +1,4 @@
-"""The page's part on illusions: what the peers' checks certify and the judge rejects. Pure."""
+"""The page's part on illusions: wrong kernels that peers' checks certify. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def illusion_tables(study: Study) -> list[PageTable]:
-    """A table by check, and two that cross checks with methods and with categories."""
+    """Make a table by check, and two that cross checks with methods and categories."""
     total = illusion_rates(study)
     if not total:
         return []
@@ -40,7 +40,7 @@ def illusion_tables(study: Study) -> list[PageTable]:
 
 
 def _crossed(study: Study, by: Sequence[str], what: str, checks: Sequence[str]) -> PageTable:
-    """Certified and wrong, of what each check certifies, a column for each check."""
+    """Make a table of certified and wrong kernels, with a column for each check."""
     groups: dict[Group, list[IllusionRates]] = {}
     for r in illusion_rates(study, by):
         groups.setdefault(r.group(by), []).append(r)

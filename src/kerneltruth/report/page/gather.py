@@ -1,4 +1,4 @@
-"""`report`: what a page is made of, read from runs, and the page written. Needs no torch."""
+"""`report`: read what a page is made of from runs, and write the page."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _kept(said: str) -> Kept:
 
 
 def _findings(study: Study) -> tuple[dict[tuple[int, str], Finding], list[str]]:
-    """The findings that results name, and why others cannot be read."""
+    """Read the findings that results name; return also why others cannot be read."""
     found: dict[tuple[int, str], Finding] = {}
     unread: list[str] = []
     for run, name in dict.fromkeys((r.run, r.finding) for r in study.attempts if r.finding):
@@ -92,7 +92,7 @@ def _shortened(notes: list[str], what: str) -> list[str]:
 
 
 def _sources(study: Study) -> tuple[dict[str, str], list[str]]:
-    """The sources, the most wanted first, and what is to be said of the others."""
+    """Read the sources, those of findings first; return also notes on the others."""
     found: dict[str, str] = {}
     missing = unread = size = 0
     for result in sorted(study.attempts, key=_least_wanted(study)):
@@ -116,7 +116,7 @@ def _sources(study: Study) -> tuple[dict[str, str], list[str]]:
 
 
 def _least_wanted(study: Study) -> Callable[[Result], tuple[bool, str, str, int, int]]:
-    """A key by which sources of findings come first, then the rounds of answers, then others.
+    """Return a sort key: sources of findings, then rounds of answers, then others.
 
     Sources of one task lie together, since they compress best beside each other.
     """

@@ -104,7 +104,7 @@ def heat_map(answers: Sequence[Result]) -> VerdictMap:
 
 
 def _short(task: str) -> str:
-    """The task without its suite, which the page names once."""
+    """Return the task without its suite, which the page names once."""
     return label(task.partition("/")[2] or task)
 
 
@@ -138,7 +138,7 @@ def cell(results: Sequence[Result]) -> MapCell:
 
 
 def shade(*, right: int, total: int, judged: int, returned: int) -> str:
-    """The class of a cell: `open` if nothing was judged, `broke` if none returned, or s0 to s4."""
+    """Return a cell's class: `open` if none was judged, `broke` if none ran, s0 to s4."""
     if judged == 0:
         return "open"
     if returned == 0:

@@ -1,4 +1,4 @@
-"""The page's parts on how often candidates run, are right and are timed. Pure."""
+"""The page's parts on shares of candidates that run, are right and timed. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Tile:
 
 
 def tiles(study: Study) -> list[Tile]:
-    """The page's first numbers, each with its denominator."""
+    """Make the page's first numbers, each with its denominator."""
     answers = study.answers
     total = rates(answers)[0]
     speed = speedups(answers, EAGER)[0]
@@ -124,7 +124,7 @@ _STAGES = (
 
 
 def by_category(answers: Sequence[Result]) -> PageTable:
-    """Rates by category: the chart is the table."""
+    """Make the table of rates by category, which is also their chart."""
     rows = [
         row(
             row_label(found, CATEGORY),
@@ -139,12 +139,12 @@ def by_category(answers: Sequence[Result]) -> PageTable:
 
 
 def _in_order(rows: Sequence[StageRates]) -> list[StageRates]:
-    """By name, as the script numbers categories; what has none is named like the others."""
+    """Sort rows by name, as the script numbers categories."""
     return sorted(rows, key=lambda r: r.group(CATEGORY)[0] or NO_CATEGORY)
 
 
 def funnel(answers: Sequence[Result]) -> PageTable:
-    """Rates by method, stage after stage."""
+    """Make the table of rates by method and stage."""
     faster = {r.group(METHOD): r for r in fast_p(answers, (1.0,), EAGER, METHOD)}
     rows = [
         row(
@@ -167,7 +167,7 @@ def _stages(found: StageRates) -> list[Cell]:
 
 
 def by_dtype(study: Study) -> PageTable:
-    """Rates by dtype: what is known to fail and to be right in each, of all answers."""
+    """Make the table of rates by dtype: known to fail, known to be right."""
     rows = [
         row(
             label(found.group(DTYPES)[0] or "none"),
@@ -199,7 +199,7 @@ def by_dtype(study: Study) -> PageTable:
 
 
 def pass_at(answers: Sequence[Result]) -> PageTable | None:
-    """pass@k by method, for the k that any method has enough samples for; None if only k = 1."""
+    """Make the table of pass@k, for k with enough samples; None if only k = 1."""
     found = pass_rates(answers, KS)
     ks = [k for k in KS if any(r.k == k and r.tasks for r in found)]
     if len(ks) < 2:
@@ -222,7 +222,7 @@ def _pass(found: PassAtK) -> ShareCell:
 
 
 def fast(answers: Sequence[Result], baseline: str) -> PageTable:
-    """fast_p by method."""
+    """Make the table of fast_p by method."""
     groups: dict[Group, list[RateRecord]] = {}
     for found in fast_p(answers, PS, baseline, METHOD):
         groups.setdefault(found.group(METHOD), []).append(found.share)

@@ -36,7 +36,7 @@ SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartPoint:
-    """A point with the ends of its interval, in percent of the chart from its upper left."""
+    """A point and its interval, in percent from the upper left of the chart."""
 
     x: float
     y: float | None
@@ -56,7 +56,7 @@ class ChartSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLine:
-    """A line's points, and the segments between neighbours: percents cannot be a polyline's."""
+    """A line's points, and its segments: a polyline takes no percents."""
 
     label: str
     kind: str

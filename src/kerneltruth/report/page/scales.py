@@ -77,19 +77,19 @@ class LogScale:
 
 
 def speed_scale(factors: Iterable[float]) -> LogScale:
-    """A scale that shows all factors, and 1 with some room on both sides."""
+    """Return a scale that shows all factors, and 1 with some room on both sides."""
     bounded = [min(max(f, 1 / MOST), MOST) for f in factors]
     low, high = min([*bounded, 0.8]), max([*bounded, 1.25])
     return LogScale(low=low / 1.08, high=high * 1.08)
 
 
 def dots(factors: Sequence[float], scale: LogScale) -> list[float]:
-    """Where each factor stands, if they are few enough to be told apart."""
+    """Return the place of each factor, if they are few enough to be told apart."""
     return sorted(scale.at(f) for f in factors) if len(factors) <= MOST_DOTS else []
 
 
 def bars(factors: Sequence[float], scale: LogScale) -> list[HistogramBar]:
-    """A histogram of many factors: place, width and height of each bar, in percent."""
+    """Return a histogram of many factors."""
     if len(factors) <= MOST_DOTS:
         return []
     counts = [0] * BINS

@@ -44,7 +44,7 @@ class SpeedPart:
 
 
 def speed_parts(answers: Sequence[Result]) -> list[SpeedPart]:
-    """For each baseline: strips by method and by category on one scale, and fast_p."""
+    """Make for each baseline strips by method and category on one scale, and fast_p."""
     return [_against(answers, b) for b in baselines_of(answers)[:MOST_BASELINES]]
 
 
@@ -108,7 +108,7 @@ def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> li
 
 
 def light(answers: Sequence[Result]) -> PageTable | None:
-    """Efficiency against the device's limit by category; None where nothing has one."""
+    """Make the table of efficiency by category; None if nothing has one."""
     found = [r for r in efficiencies(answers, BY_CATEGORY) if r.known]
     if not found:
         return None

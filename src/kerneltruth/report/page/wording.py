@@ -25,28 +25,28 @@ DASH = "\N{EN DASH}"
 
 
 def visible(text: str) -> str:
-    """A candidate's text with what cannot be seen spelt out, and without half characters."""
+    """Spell out what cannot be seen in a candidate's text; replace half characters."""
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
     return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
 
 
 def shortened(text: str, most: int) -> str:
-    """The beginning of a text that is too long."""
+    """Cut a text that is too long."""
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def label(text: str) -> str:
-    """A name as the page shows it: visible, and not longer than a table can bear."""
+    """Make a name visible, and short enough for a table."""
     return shortened(visible(text), MOST_LABEL)
 
 
 def count(number: int) -> str:
-    """1,234."""
+    """Format `1,234`."""
     return f"{number:,}"
 
 
 def percent(share: float | None) -> str:
-    """A share with as many digits as tell it from 0 and 1."""
+    """Format a share with enough digits to tell it from 0 and 1."""
     if share is None:
         return DASH
     value = 100 * share
@@ -57,14 +57,14 @@ def percent(share: float | None) -> str:
 
 
 def times(factor: float | None) -> str:
-    """A speedup: 1.44 times, with the sign."""
+    """Format a speedup: 1.44 with the multiplication sign."""
     if factor is None:
         return DASH
     return f"{figures(factor)}{TIMES}"
 
 
 def figures(value: float) -> str:
-    """A positive number with three significant figures, and no exponent where none is needed."""
+    """Format three significant figures, without an exponent where none is needed."""
     if not math.isfinite(value):
         return str(value)
     if value == 0:
@@ -76,31 +76,31 @@ def figures(value: float) -> str:
 
 
 def between(low: str, high: str) -> str:
-    """An interval."""
+    """Format an interval."""
     return f"{low} {DASH} {high}"
 
 
 def share_said(rate: RateRecord) -> str:
-    """`125 of 200`."""
+    """Format `125 of 200`."""
     return f"{count(rate.numerator)} of {count(rate.denominator)}"
 
 
 def share_interval(share: RateRecord | EstimateRecord) -> str:
-    """The interval of a share, or nothing."""
+    """Format the interval of a share; empty if there is none."""
     if share.low is None or share.high is None:
         return ""
     return between(percent(share.low), percent(share.high))
 
 
 def times_interval(estimate: EstimateRecord) -> str:
-    """The interval of a speedup, or nothing."""
+    """Format the interval of a speedup; empty if there is none."""
     if estimate.low is None or estimate.high is None:
         return ""
     return between(figures(estimate.low), times(estimate.high))
 
 
 def microseconds(us: float | None) -> str:
-    """A time, in the unit that suits it."""
+    """Format a time in the unit that suits it."""
     if us is None:
         return DASH
     if us >= 1e6:
@@ -115,6 +115,6 @@ def row_label(row: Row, by: Sequence[str]) -> str:
 
 
 def method_label(method: str | None, model: str | None) -> str:
-    """A method and its model, as columns are headed."""
+    """Return the name of a method with its model."""
     said = " \N{MIDDLE DOT} ".join(part for part in (method, model) if part)
     return label(said) or UNLABELLED
