@@ -206,7 +206,7 @@ AUDITED = [
 ]
 
 
-def test_an_audit_is_told_by_its_kernels_and_not_by_models(kt, tmp_path):
+def test_an_audit_is_analysed_by_its_kernels_and_not_by_models(kt, tmp_path):
     run = write(tmp_path / "run", AUDITED, arguments=["audit", "identity"])
     said = kt("analyze", run).out
     assert "7 kernels of the built-in corpus" in said
@@ -269,14 +269,14 @@ def test_a_name_of_a_candidate_does_nothing_to_the_terminal(kt, tmp_path):
     assert "m\\x1b]0;owned\\x07[bold]x[/bold]" in ran.out
 
 
-def test_the_rates_that_are_asked_for_are_shown(kt, run):
+def test_the_requested_rates_are_shown(kt, run):
     ran = kt("analyze", run, "--by", "category,method", "--by", "dtype")
     assert "By category and method" in ran.out
     assert "By dtype" in ran.out
     assert "By method\n" not in ran.out
 
 
-def test_the_last_round_counts_where_it_is_asked_for(kt, run):
+def test_the_last_round_counts_on_request(kt, run):
     lines = [line("t1", "Math", "refine", t == 0, sample=0, turn=t) for t in range(2)]
     other = write(run.parent / "other", lines)
     for keep, right in (("best", 1), ("last", 0)):
@@ -312,7 +312,7 @@ def test_exports_hold_every_attempt(kt, run, tmp_path):
     assert "@misc{kerneltruth-kernelbenchx-0.1.0-aaaaaaaa," in ran.out
 
 
-def test_an_empty_run_is_told_and_no_mistake(kt, tmp_path):
+def test_an_empty_run_is_reported_and_is_no_mistake(kt, tmp_path):
     folder = write(tmp_path / "empty", [])
     ran = kt("analyze", folder)
     assert ran.code == 0
@@ -330,7 +330,7 @@ def test_a_run_without_methods_has_rates_all_the_same(kt, tmp_path):
     assert "\n gpt " in ran.out
 
 
-def test_a_torn_last_line_is_told(kt, run):
+def test_a_torn_last_line_is_reported(kt, run):
     with (run / "results.jsonl").open("a") as file:
         file.write('{"key": "x", "na')
     ran = kt("analyze", run)

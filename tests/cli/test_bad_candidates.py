@@ -93,7 +93,7 @@ def test_entries_for_two_tasks_ask_for_the_task(kt, candidate):
     assert "--task" in line
 
 
-def test_an_entry_that_is_defined_twice_is_told_with_its_lines(kt, candidate):
+def test_an_entry_that_is_defined_twice_is_reported_with_its_lines(kt, candidate):
     text = "def relu(x):\n    return x\ndef relu(x):\n    return -x\n"
     assert "lines 1 and 3" in refused(kt(*CHECK, candidate(text)))
 
@@ -103,7 +103,7 @@ def test_an_unknown_task_is_answered_with_the_nearest(kt, good):
     assert "nearest: softmax" in line
 
 
-def test_a_syntax_error_is_told_with_its_line(kt, candidate):
+def test_a_syntax_error_is_reported_with_its_line(kt, candidate):
     text = "def relu(x):\n    return x\n\ndef broken(:\n"
     assert "line 4" in refused(kt(*CHECK, candidate(text)))
 
@@ -168,7 +168,7 @@ def test_gigabytes_of_memory_are_not_given(check):
     assert (code, document["verdict"]) == (1, "runtime_error")
 
 
-def test_a_wrong_number_of_outputs_is_told(check):
+def test_a_wrong_number_of_outputs_is_reported(check):
     code, document = check("import torch\ndef relu(x):\n    return torch.relu(x), torch.relu(x)\n")
     assert (code, document["verdict"], document["kind"]) == (1, "fail", "count")
 

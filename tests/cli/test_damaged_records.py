@@ -88,7 +88,7 @@ def test_a_torn_last_line_of_results_is_left_out(kt, failed_run):
     assert kt("compare", failed_run, failed_run).code == 0
 
 
-def test_a_damaged_line_amid_the_results_is_told(kt, failed_run):
+def test_a_damaged_line_amid_the_results_is_reported(kt, failed_run):
     log = failed_run / "results.jsonl"
     log.write_text("nonsense\n" + log.read_text())
     assert "line 1 is damaged" in refused(kt("compare", failed_run, failed_run))
@@ -120,7 +120,7 @@ def test_a_replay_from_the_stored_inputs_needs_no_seed(kt, finding):
     assert (ran.code, json.loads(ran.out)["reproduced"]) == (0, 1)
 
 
-def test_stored_inputs_that_are_damaged_are_told(kt, finding, failed_run):
+def test_damaged_stored_inputs_are_reported(kt, finding, failed_run):
     next((failed_run / "inputs").iterdir()).write_bytes(b"junk")
     ran = kt("replay", finding, "--device", "cpu", "--from-snapshot")
     assert "replay without --from-snapshot" in refused(ran)

@@ -34,7 +34,7 @@ def fill(folder, *, leave):
     (folder / "filling").write_bytes(bytes(max(size, 0)))
 
 
-def test_a_full_disk_is_told_before_anything_is_judged(kt, candidate, tiny_disk):
+def test_a_full_disk_is_reported_before_anything_is_judged(kt, candidate, tiny_disk):
     fill(tiny_disk, leave=0)
     ran = kt("check", candidate(KERNEL), "--device", "cpu", "--out", tiny_disk / "run")
     assert ran.code == 3
@@ -66,7 +66,7 @@ def largest_file(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_limit_on_file_sizes_is_told_in_one_line(kt, candidate, tmp_path):
+def test_a_limit_on_file_sizes_is_reported_in_one_line(kt, candidate, tmp_path):
     run = tmp_path / "run"
     with largest_file(1200):
         ran = kt("check", candidate(KERNEL), "--device", "cpu", "--out", run, "--json")
@@ -76,7 +76,7 @@ def test_a_limit_on_file_sizes_is_told_in_one_line(kt, candidate, tmp_path):
     assert json.loads((run / "run.json").read_text())["ended"] is None
 
 
-def test_a_full_standard_output_is_told_and_the_run_is_kept(process, failed_run):
+def test_a_full_standard_output_is_reported_and_the_run_is_kept(process, failed_run):
     with open("/dev/full", "w") as full:
         ran = process("compare", failed_run, failed_run, stdout=full, stderr=subprocess.PIPE)
     assert ran.code == 3

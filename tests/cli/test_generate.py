@@ -210,7 +210,7 @@ def test_limits_and_failures_of_the_endpoint_are_waited_out(serve, generate):
     assert time.monotonic() - began > 0.2
 
 
-def test_a_request_without_an_answer_is_listed_and_asked_again_next_time(serve, generate):
+def test_a_request_without_an_answer_is_listed_and_sent_again_next_time(serve, generate):
     server = serve(
         lambda number, body: "ok" if asked_for(body) == "relu" else error(400, "too long")
     )
@@ -254,7 +254,7 @@ def test_requests_leave_at_the_given_rate(serve, generate):
     assert sum(gaps) > 1.1
 
 
-def test_no_more_requests_than_asked_for_are_on_their_way(serve, generate):
+def test_no_more_requests_than_allowed_are_in_flight(serve, generate):
     server = serve(Sent(body=completion("ok"), after_s=0.05))
     generate("--concurrency", 3, "--samples", 6, method="best_of_n")
     assert server.most_at_once == 3
@@ -443,7 +443,7 @@ def test_import_brings_what_others_produced_with_labels_and_their_verdicts(kt, t
     assert (relu["task"], relu["model"], relu["code"]) == ("relu", "big", "x = 1\n")
 
 
-def test_a_shown_reference_is_in_the_prompt_only_when_asked_for(serve, generate):
+def test_a_reference_is_in_the_prompt_only_on_request(serve, generate):
     server = serve("ok")
     generate(tasks=("relu",))
     generate("--show-reference", tasks=("relu",), out="other")

@@ -127,7 +127,7 @@ def test_a_problem_goes_by_its_number_and_by_its_files_name(kt, checkout, name):
     assert [task["key"] for task in json.loads(ran.out)["tasks"]] == ["kernelbench/level1/4"]
 
 
-def test_a_number_that_two_levels_have_is_asked_for_by_level(kt, checkout):
+def test_a_number_that_two_levels_have_needs_its_level(kt, checkout):
     second = checkout / "level2"
     second.mkdir()
     (second / "4_Other.py").write_text(PROBLEM)

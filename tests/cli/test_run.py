@@ -164,7 +164,7 @@ def test_a_run_that_timed_against_others_is_not_taken_up(kt, handed_in, tmp_path
     assert kt(*common, "--against", "compile", "--against", "eager").code == 0
 
 
-def test_nothing_to_judge_is_told_with_the_first_reason(kt, tmp_path):
+def test_nothing_to_judge_is_reported_with_the_first_reason(kt, tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     (tmp_path / "thing.py").write_text("x = 1")
     ran = kt("run", "--candidates", tmp_path, *ARGUMENTS)
@@ -239,7 +239,7 @@ def test_json_has_an_outcome_for_each_candidate(kt, handed_in, tmp_path):
     assert (again["verdict"], again["same_as"] in {c["name"] for c in found}) == ("pass", True)
 
 
-def test_what_is_not_right_is_listed_and_sets_the_exit_code_where_asked(kt, handed_in, tmp_path):
+def test_what_is_not_right_is_listed_and_sets_the_exit_code_on_request(kt, handed_in, tmp_path):
     arguments = ("run", "--candidates", handed_in, "--out", tmp_path / "run", *ARGUMENTS)
     ran = kt(*arguments)
     assert ran.code == 0, ran.err

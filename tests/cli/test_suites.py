@@ -124,7 +124,7 @@ def test_a_suite_proves_itself(kt):
     assert all(n == 8 for t in document["tasks"] for n in t["cases"].values())
 
 
-def test_a_suite_that_does_not_prove_itself_is_told(kt, monkeypatch):
+def test_a_suite_that_does_not_prove_itself_is_reported(kt, monkeypatch):
     wrong = "import torch\ndef tanh(input_tensor, out_tensor=None):\n    return input_tensor\n"
     monkeypatch.setattr("kerneltruth.suites.pytorch.eager_source", lambda module: wrong)
     ran = kt("audit", "--suite", "kernelbenchx", "--only", "tanh", *FAST[:-1])

@@ -102,7 +102,7 @@ def test_other_commands_refuse_in_one_line_too(kt, arguments, says):
     assert says in ran.err
 
 
-def test_a_mistake_prints_nothing_where_json_is_due(kt, good):
+def test_a_mistake_prints_nothing_in_place_of_json(kt, good):
     ran = kt("check", good, "--json", "--device", "tpu")
     assert (ran.code, ran.out) == (2, "")
 

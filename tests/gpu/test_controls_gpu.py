@@ -68,7 +68,7 @@ def judged(evaluator):
         (WARPED, "kernelbenchx/grid_sample_with_affine"),
     ],
 )
-def test_what_pytorch_itself_does_wrong_convicts_nobody(judged, source, name):
+def test_a_fault_of_pytorch_itself_convicts_no_candidate(judged, source, name):
     attempt = judged(source, name)
     assert attempt.verdict == Passed()
     assert attempt.torch_only

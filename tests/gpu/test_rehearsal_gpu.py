@@ -46,7 +46,7 @@ def softmax(input, dim=-1, dtype=None):
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
+def test_a_timed_candidate_finds_its_shapes_compiled(tmp_path, timed):
     evaluator = Evaluator(device=DEVICE, policy=Policy(), cache_root=tmp_path)
     evaluator.start()
     try:

@@ -180,7 +180,7 @@ def test_work_that_was_not_done_is_wrong(timed, source):
     assert eager.outcome != "faster"
 
 
-def test_who_does_not_wait_for_the_lap_computes_noise(timed, monkeypatch):
+def test_a_call_on_an_unsynchronized_stream_computes_noise(timed, monkeypatch):
     # Calls that are sampled would show it too, but not those of all tasks are.
     monkeypatch.setattr(TimingSetup, "elements", lambda setup: ())
     document, shape, eager = timed(AHEAD)

@@ -100,7 +100,7 @@ def test_comparisons_see_numbers_and_nan(found, name, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_minimum_and_maximum_ignore_nan_unless_told_otherwise(found, dtype):
+def test_minimum_and_maximum_ignore_nan_by_default(found, dtype):
     a, b = operands(dtype, ODD, EVEN)
     assert_agrees(found, f"maximum {dtype}", torch.fmax(a, b))
     assert_agrees(found, f"minimum {dtype}", torch.fmin(a, b))
@@ -345,7 +345,7 @@ def test_products_are_exact_and_summed_wide(found, dtype):
     torch.testing.assert_close(values(found, f"dot {dtype}"), rounded, rtol=1e-7, atol=0)
 
 
-def test_a_product_may_be_asked_for_in_float16(found):
+def test_a_product_may_be_requested_in_float16(found):
     assert_agrees(found, "dot float16 out", product("dot float16", torch.float16).half())
 
 

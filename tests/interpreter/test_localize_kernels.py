@@ -174,7 +174,7 @@ def test_wrong_only_past_a_column(evaluator):
     assert found.minimal.sizes == {"M": 1, "N": 65}
 
 
-def test_a_constant_factor_is_told(evaluator):
+def test_a_constant_factor_is_reported(evaluator):
     found = of_corpus(evaluator, "gelu_no_half", M=3, N=57)
     assert found.tags == ("factor",)
     assert found.explanation.startswith("Every element is off by the constant factor 2.")

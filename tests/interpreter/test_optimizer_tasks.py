@@ -101,11 +101,11 @@ def test_a_wrong_optimizer_is_found(runner, source):
 
 
 @pytest.mark.parametrize("without", ["param - lr * grad, None", "param - lr * grad"])
-def test_a_buffer_that_is_not_due_may_be_none_or_missing(runner, without):
+def test_a_buffer_that_is_not_expected_may_be_none_or_missing(runner, without):
     assert verdict(runner, "SGD", SGD.replace("WITHOUT", without)) == "pass"
 
 
-def test_a_buffer_that_is_not_due_is_not_returned(runner):
+def test_a_buffer_that_is_not_expected_is_not_returned(runner):
     source = SGD.replace("WITHOUT", "param - lr * grad, momentum_buffer")
     assert verdict(runner, "SGD", source) == "fail"
 

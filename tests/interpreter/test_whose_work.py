@@ -27,7 +27,7 @@ def counted(work):
     return [(run.name, run.module, run.own, run.launches) for run in work.runs]
 
 
-def test_nothing_is_counted_unless_it_is_asked_for(runner):
+def test_nothing_is_counted_unless_requested(runner):
     assert work_of(runner, "return torch.relu(x)", kernels="run") is None
 
 

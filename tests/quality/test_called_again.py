@@ -91,7 +91,7 @@ def test_a_fixed_seed_is_found(evaluator, key, source):
 
 
 @pytest.mark.parametrize(("key", "source"), [(LINEAR, DROPS), ("kernelbenchx/rand", FRESH)])
-def test_who_draws_anew_passes(evaluator, key, source):
+def test_a_kernel_that_draws_new_numbers_passes(evaluator, key, source):
     assert isinstance(verdict(evaluator, key, source), Passed)
 
 

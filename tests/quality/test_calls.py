@@ -98,13 +98,13 @@ def sum(input, dim, keepdim=False, dtype=None):
 """
 
 
-def test_a_dtype_that_is_asked_for_is_that_of_the_arithmetic(evaluator, cache):
+def test_a_requested_dtype_is_that_of_the_arithmetic(evaluator, cache):
     found = flagged(evaluator, cache, "logspace", SINGLE)
     assert found
     assert all("dtype=torch.float64" in case for case, *_ in found)
 
 
-def test_several_dims_at_once_are_kept_where_that_is_asked_for(evaluator, cache):
+def test_several_dims_at_once_are_kept_on_request(evaluator, cache):
     found = flagged(evaluator, cache, "sum", FLAT)
     assert found
     assert all("dim=(" in case and "keepdim=True" in case for case, *_ in found)

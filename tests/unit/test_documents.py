@@ -149,7 +149,7 @@ def test_a_script_that_is_named_exists(name):
     assert [s for s in scripts if not (ROOT / s).exists()] == []
 
 
-def test_every_script_of_the_figures_is_told_and_exists():
+def test_every_script_of_the_figures_is_named_and_exists():
     scripts = {row[0] for row in table("benchmarks/README.md", head="| script |")}
     assert [s for s in scripts if not (ROOT / "benchmarks" / s).exists()] == []
     of_figures = re.findall(r"`benchmarks/(\w+\.py)` \|$", FIGURES, re.MULTILINE)
@@ -246,7 +246,7 @@ def test_the_fixed_bounds_and_the_gains_are_the_codes():
     ]
 
 
-def test_every_strategy_is_told_and_no_other():
+def test_every_strategy_is_documented_and_no_other():
     assert [s for s, _ in table("docs/reference/verdicts.md", head="| strategy |")] == list(
         STRATEGIES
     )
@@ -255,7 +255,7 @@ def test_every_strategy_is_told_and_no_other():
     assert set(PUBLISHED) == {int(n) for n in re.findall(r"\d+", says["boundary"])}
 
 
-def test_every_verdict_is_told_with_its_exit_code():
+def test_every_verdict_is_documented_with_its_exit_code():
     known = [kind.__struct_config__.tag for kind in get_args(verdict.Verdict)]
     rows = table("docs/reference/verdicts.md", head="| verdict |")
     assert sorted(word for word, *_ in rows) == sorted(known)
@@ -264,7 +264,7 @@ def test_every_verdict_is_told_with_its_exit_code():
             assert exit_codes.of_check(word) == int(code), word
 
 
-def test_every_kind_of_failure_is_told():
+def test_every_kind_of_failure_is_documented():
     after = TEXTS["docs/reference/verdicts.md"].partition("Kinds of `fail`:")[2]
     paragraph = after.partition("No check")[0]
     assert tuple(re.findall(r"`(\w+)`", paragraph)) == get_args(verdict.FailKind)
@@ -282,7 +282,7 @@ def test_counts_in_the_prose_are_the_codes():
     assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/guides/replay.md"]
 
 
-def test_how_many_calls_are_sampled_is_said_as_it_is():
+def test_the_number_of_spot_checked_calls_is_documented():
     text = " ".join(TEXTS["docs/explanation/timing.md"].split())
     assert f"Up to {spot_checks.MOST_CALLS} of their calls" in text
     assert f"Up to {spot_checks.SPOTS:,} elements of each result are kept" in text
@@ -378,7 +378,7 @@ def test_the_example_control_is_clean(evaluator, example):
 
 
 @pytest.mark.processes
-def test_the_example_bug_is_caught_as_told(evaluator, example):
+def test_the_example_bug_is_caught_as_documented(evaluator, example):
     task, _, kernel = example
     wrong = kernel.replace("axis=0) / n", "axis=0) / BLOCK")
     assert wrong != kernel

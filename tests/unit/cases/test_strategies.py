@@ -91,7 +91,7 @@ def test_the_domain_is_what_the_contract_says(task):
 
 
 @by_task
-def test_the_core_domain_can_be_asked_for_alone(task):
+def test_the_core_domain_can_be_requested_alone(task):
     assert {c.domain for c in _cases(task, 50, domain="core")} == {"core"}
 
 
@@ -235,7 +235,7 @@ def test_divisibility_is_repaired_rather_than_skipped():
     assert sum(constraints) <= 6
 
 
-def test_every_strategy_has_its_say_among_the_first_forty():
+def test_every_strategy_has_a_turn_among_the_first_forty():
     cases = _cases(CROSS_ENTROPY, 40, thresholds=(100,))
     assert {c.strategy for c in cases} == set(STRATEGIES)
 

@@ -84,7 +84,7 @@ def test_honest_claims_are_not_suspect(benchmark, effort, call_s, around_s):
 
 
 @pytest.mark.parametrize("effort", [MANY, CALLS])
-def test_a_cost_of_each_lap_that_the_baselines_lack_is_not_suspect(benchmark, effort):
+def test_a_small_overhead_of_the_candidate_alone_is_not_suspect(benchmark, effort):
     """A child whose answers take longer, for whatever reason."""
     made = benchmark({"around_s": 1e-4 + AROUND_S / 2}, {}, effort=effort)
     assert not is_suspect(made)
@@ -138,12 +138,12 @@ def test_to_claim_a_host_as_slow_as_the_device_does_not_help(benchmark, call_s, 
 
 @pytest.mark.parametrize("slow", [{"host_s": 2e-4}, {"host_s": 5e-3}, {"waits": True}])
 @pytest.mark.parametrize("room", [16, 200])
-def test_a_host_that_is_slow_indeed_makes_nobody_suspect(benchmark, slow, room):
+def test_a_slow_host_makes_no_candidate_suspect(benchmark, slow, room):
     effort = replace(CALLS, memory_bytes=128 * room)
     assert not is_suspect(benchmark({"call_s": 5e-5, **slow}, {"call_s": 5e-5}, effort=effort))
 
 
-def test_who_waits_beside_a_side_that_needs_a_long_head_start_is_not_suspect(benchmark):
+def test_a_long_head_start_of_another_side_makes_no_candidate_suspect(benchmark):
     """Its batches take their time less that head start; a call more takes all of a call."""
     made = benchmark(
         {"call_s": 5e-5, "host_s": 3e-3},
@@ -188,7 +188,7 @@ def test_a_contest_with_no_blocks_shows_nothing(benchmark):
     assert not is_suspect(made)
 
 
-def test_blocks_pair_the_laps_of_both_sides(benchmark):
+def test_blocks_pair_the_batches_of_both_sides(benchmark):
     made = benchmark({"noise": lambda: 1.0, "call_s": 1e-5}, {"noise": lambda: 1.0})
     blocks = by_events(made, "eager")
     assert len(blocks) == 12
@@ -197,7 +197,7 @@ def test_blocks_pair_the_laps_of_both_sides(benchmark):
 
 
 @pytest.mark.parametrize("effort", [MANY, CALLS])
-def test_a_host_that_is_busy_for_a_while_makes_nobody_suspect(benchmark, effort):
+def test_a_host_that_is_busy_for_a_while_makes_no_candidate_suspect(benchmark, effort):
     busy = benchmark({}, {}, effort=effort)
     for block in busy.blocks:
         for name, batches in block.items():

@@ -42,7 +42,7 @@ def evaluation(verdict=None, perf=None):
 
 
 @pytest.mark.parametrize("timed", [False, True])
-def test_whose_kernel_may_be_timed_is_gone_from_the_device_before_others_are(timed, monkeypatch):
+def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed, monkeypatch):
     """Contexts that end beside laps would disturb them, and nobody would notice."""
     asked = []
 
@@ -131,9 +131,7 @@ def test_one_timekeeper_times_all_that_come(stage, keepers):
     assert keepers.asked == ["kernelbenchx/relu"] * 3
 
 
-def test_baselines_of_a_few_tasks_get_ready_and_those_of_others_while_they_are_timed(
-    stage, keepers
-):
+def test_baselines_of_a_few_tasks_are_prepared_while_others_are_timed(stage, keepers):
     names = ("relu", "relu", "gelu", "softmax", "relu")
     batch = [(job(task=f"kernelbenchx/{name}"), evaluation()) for name in names]
     assert len([*stage.time(batch)]) == len(batch)
@@ -156,7 +154,7 @@ def test_an_evaluator_elsewhere_times_against_the_same(monkeypatch, keepers, aga
     assert keepers.baselines == (against or None)
 
 
-def test_the_stage_may_be_told_whom_to_time_against(stage, keepers):
+def test_the_stage_takes_a_choice_of_baselines(stage, keepers):
     assert [*stage.time([(job(), evaluation())])]
     assert keepers.baselines is None
     assert [*PerfStage(stage._evaluator, baselines=("eager",)).time([(job(), evaluation())])]
@@ -269,12 +267,12 @@ def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged):
 
 
 @pytest.mark.parametrize("source", [WRONG, TORCH], ids=["wrong", "torch"])
-def test_nobody_else_rehearses(judged, source):
+def test_no_other_candidate_rehearses(judged, source):
     assert judged(source) == []
 
 
 @pytest.mark.parametrize("how", [{"timed": False}, {"keeps": False}], ids=["untimed", "forgotten"])
-def test_nothing_compiles_for_nobody(judged, how):
+def test_nothing_compiles_if_no_candidate_is_timed(judged, how):
     assert judged(TRITON, **how) == []
 
 

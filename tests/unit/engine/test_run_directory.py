@@ -32,7 +32,7 @@ def test_a_place_that_cannot_be_written_asks_for_another(tmp_path, monkeypatch):
         new_folder("check")
 
 
-def test_an_unfinished_run_is_gone_on_with(tmp_path):
+def test_an_unfinished_run_is_continued(tmp_path):
     with open_run(tmp_path / "run", **WANTED) as store:
         store.append("one", {"name": "one"})
     with open_run(tmp_path / "run", **WANTED) as store:

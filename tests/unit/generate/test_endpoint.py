@@ -154,7 +154,7 @@ def test_a_stream_is_put_together(serve, endpoint, request_of):
     assert server.bodies[0]["stream_options"] == {"include_usage": True}
 
 
-def test_a_stream_that_was_not_asked_for_is_read_too(serve, endpoint, request_of):
+def test_an_unrequested_stream_is_read_too(serve, endpoint, request_of):
     assert endpoint(serve(streamed("ok"))).call(request_of()).text == "ok"
 
 
@@ -196,7 +196,7 @@ def test_an_answer_that_trickles_in_ends_at_the_timeout(serve, endpoint, request
     assert time.monotonic() - began < 2
 
 
-def test_nobody_there_is_an_error_of_the_call(serve, endpoint, request_of):
+def test_a_refused_connection_is_an_error_of_the_call(serve, endpoint, request_of):
     server = serve("ok")
     model = endpoint(server)
     server.close()

@@ -51,7 +51,7 @@ def test_of_a_large_one_shapes_and_kind_of_values_are_shown(case):
     assert "_rank" not in text
 
 
-def test_a_wrong_result_is_told_with_its_place_and_without_hidden_names(case):
+def test_a_wrong_result_is_described_with_its_place_and_without_hidden_names(case):
     made = attempt(
         Failed(kind="value", detail="3 of 3 are wrong"),
         minimal=case,
@@ -63,7 +63,7 @@ def test_a_wrong_result_is_told_with_its_place_and_without_hidden_names(case):
     assert "89.5" in told.counterexample
 
 
-def test_what_does_not_load_is_told_with_its_reason():
+def test_a_source_that_does_not_load_is_described_with_its_reason():
     made = attempt(CompileError(detail="line 3: invalid syntax"), cases=0, failed=0)
     told = review(made)
     assert (told.outcome, told.stage, told.detail) == (
@@ -73,12 +73,12 @@ def test_what_does_not_load_is_told_with_its_reason():
     )
 
 
-def test_an_exception_is_told_by_name():
+def test_an_exception_is_described_by_name():
     made = attempt(RuntimeFault(error="ValueError", detail="too many values"), cases=1)
     assert review(made).detail == "ValueError: too many values"
 
 
-def test_a_right_kernel_is_told_its_times():
+def test_the_review_of_a_right_kernel_has_its_times():
     eager = document(BaselineTime, us=4.0, ratio=2.0, low=1.9, high=2.1)
     shape = document(ShapeTimes, summary="M=8", candidate_us=2.0, baselines={"eager": eager})
     perf = CandidateTimes(outcome="timed", shapes=(shape,))
@@ -95,7 +95,7 @@ def test_a_kernel_that_is_wrong_where_it_is_timed_is_wrong():
     assert "wrong at a shape at which it is timed" in told.explanation
 
 
-def test_times_that_are_in_doubt_are_not_told():
+def test_the_review_has_no_doubtful_times():
     perf = CandidateTimes(outcome="timing_suspect", shapes=(document(ShapeTimes),))
     told = review(attempt(Passed(), failed=0), perf)
     assert not told.says_something

@@ -90,7 +90,7 @@ def test_a_refused_key_ends_everything_at_once(scripted, pool_of, requests):
     assert [o.reason for o in outcomes if isinstance(o, NotAsked)] == ["stopped"] * 5
 
 
-def test_an_endpoint_that_answers_nobody_is_given_up(scripted, pool_of, request_of):
+def test_an_endpoint_that_never_answers_is_given_up(scripted, pool_of, request_of):
     model = scripted(BUSY)
     pool = pool_of(model, retry=RetryPolicy(retries=0))
     outcomes = list(pool.ask([request_of(sample=n) for n in range(20)]))
@@ -294,7 +294,7 @@ def test_a_pace_spaces_requests_evenly():
     assert pace.turn() == 0.0
 
 
-def test_a_hold_keeps_everyone_back():
+def test_a_hold_delays_every_request():
     pace = Pace(clock=lambda: 10.0)
     assert pace.turn() == 0.0
     pace.hold(5.0)

@@ -74,7 +74,7 @@ def test_a_right_kernel_without_timing_ends_the_chain():
     assert ask(method_of("refine", samples=None, rounds=4), turns_of(right())) is None
 
 
-def test_a_right_kernel_is_told_how_fast_it_is_and_what_limits_it():
+def test_the_feedback_on_a_right_kernel_has_its_speed_and_its_limit():
     timing = ShapeTiming(
         shape="M=4096",
         candidate_us=20.0,

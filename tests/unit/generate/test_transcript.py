@@ -60,7 +60,7 @@ def test_a_line_holds_the_whole_exchange(path, request_of):
     assert (line["tries"], line["seconds"]) == (2, 0.5)
 
 
-def test_a_line_that_was_cut_short_is_asked_again(path, request_of):
+def test_a_request_whose_line_was_cut_short_is_sent_again(path, request_of):
     filled(path, request_of).close()
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b'"zero"')])

@@ -20,7 +20,7 @@ from kerneltruth.report.complaints import complain
         (OSError(errno.EMFILE, "Too many open files"), 3),
     ],
 )
-def test_what_someone_can_act_on_is_one_line(capsys, error, code):
+def test_an_error_that_a_user_can_act_on_is_one_line(capsys, error, code):
     assert complain(error) == code
     out, err = capsys.readouterr()
     assert out == ""

@@ -89,7 +89,7 @@ def ran(*verdicts, **more):
     return document(RunDocument, candidates=candidates, **more)
 
 
-def test_a_run_is_bad_by_its_candidates_where_asked():
+def test_a_run_is_bad_by_its_candidates_on_request():
     mixed = ran("pass", "fail", "infra", infra=1)
     assert exit_codes.of_run(mixed) == 3
     assert exit_codes.of_run(mixed, by_candidates=True) == 1

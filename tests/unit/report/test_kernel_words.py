@@ -39,5 +39,5 @@ NONE = replace(FACT, own=0.0, library=1.0, own_launches=0, runs=tuple(LIBRARY), 
         (replace(NONE, own_launches=None, runs=(), reason="not here"), "not seen: not here"),
     ],
 )
-def test_the_line_names_who_did_the_work(fact, line):
+def test_the_line_names_the_kernels_that_did_the_work(fact, line):
     assert whose_work(fact) == line

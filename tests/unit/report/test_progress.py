@@ -18,7 +18,7 @@ def test_the_document_is_what_the_steps_return(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_ordinary_steps_in_quick_succession_are_not_told_in_a_pipe(capsys):
+def test_ordinary_steps_in_quick_succession_print_no_line_in_a_pipe(capsys):
     assert follow(steps(), quiet=False) == {"answer": 42}
     assert capsys.readouterr().err == ""
 

@@ -99,12 +99,12 @@ def test_a_malformed_answer_is_refused(change):
         checked(replace(GOOD, **change), {"x": 8})
 
 
-def test_another_kind_of_message_is_no_answer():
+def test_another_kind_of_message_is_not_an_answer():
     with pytest.raises(ProtocolError, match="str is not an answer"):
         checked("returned", {})
 
 
-def test_times_of_a_lap_are_claims_like_any_other():
+def test_times_of_a_batch_are_claims_like_any_other():
     timed = replace(GOOD, timings={"device_s": 0.0, "host_s": 1e-3, "peak_bytes": 1024})
     assert checked(timed, {"x": 8}) is timed
 

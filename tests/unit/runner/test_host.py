@@ -32,7 +32,7 @@ def test_outputs_come_back_as_bytes(opened):
     assert (count.dtype, count.shape, count.data) == ("int64", (), struct.pack("<q", 2))
 
 
-def test_a_child_that_was_started_ahead_loads_when_it_is_told(runner, tmp_path):
+def test_a_child_that_was_started_ahead_loads_on_request(runner, tmp_path):
     log = tmp_path / "log"
     source = f"open({str(log)!r}, 'a').write('loaded')\ndef f(x): return x * 2"
     candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
@@ -44,7 +44,7 @@ def test_a_child_that_was_started_ahead_loads_when_it_is_told(runner, tmp_path):
     assert log.read_text() == "loaded"
 
 
-def test_whoever_does_not_wait_for_it_gets_the_right_answers_too(runner):
+def test_a_call_without_waiting_for_the_start_gives_the_right_answers(runner):
     candidate = read_candidate("def f(x): return x * 3", "f.py", task_names=("f",), task="f")
     with runner.open(candidate, ahead=True) as session:
         session.load()
@@ -318,7 +318,7 @@ def f():
 """
 
 
-def test_who_is_loaded_after_another_has_left_finds_pytorch_as_it_was(runner, tmp_path):
+def test_a_candidate_loaded_after_another_finds_default_pytorch_settings(runner, tmp_path):
     log = tmp_path / "log"
     source = f"LOG = {str(log)!r}\n{LEAVING}"
     first = read_candidate(source, "f.py", task_names=("f",), task="f")
@@ -371,7 +371,7 @@ def f():
 """
 
 
-def test_who_leaves_takes_along_what_was_compiled(runner):
+def test_an_unloaded_candidate_takes_its_compiled_code_with_it(runner):
     first, then = (
         read_candidate(source, "f.py", task_names=("f",), task="f")
         for source in (COMPILING, COMPILED)

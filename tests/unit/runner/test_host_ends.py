@@ -75,7 +75,7 @@ def test_leaving_with_code_0_is_a_death(opened):
     assert seen.message == "exited on its own with code 0"
 
 
-def test_a_death_while_loading_is_told_by_load(opened):
+def test_a_death_while_loading_is_reported_by_load(opened):
     session = opened("import os\nprint('so long', flush=True)\nos._exit(3)\ndef f(x): pass")
     assert session.loaded.message == "exited on its own with code 3"
     assert session.loaded.output == "so long\n"
@@ -141,7 +141,7 @@ def test_a_daemon_ends_when_the_child_dies(opened):
     assert not is_running(daemon)
 
 
-def test_a_child_that_kills_its_warden_takes_nothing_along(opened, runner):
+def test_a_child_that_kills_its_warden_harms_no_other_child(opened, runner):
     session = opened(
         "import os, signal, time\ndef f(x):\n"
         "    print(os.getpid(), flush=True); os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
@@ -163,7 +163,7 @@ def test_a_child_that_kills_its_warden_takes_nothing_along(opened, runner):
         "encode(Load(source='', filename='', language='', entry='', device=''))",
     ],
 )
-def test_nonsense_on_the_wire_is_a_death(opened, nonsense):
+def test_a_malformed_answer_counts_as_a_death(opened, nonsense):
     session = opened(
         f"""
         import os, socket, stat, time
@@ -378,7 +378,7 @@ def test_a_small_call_and_a_fresh_child_are_cheap(runner):
     assert min(small) < 0.05
 
 
-def test_whoever_waits_in_another_thread_is_told_when_the_child_is_ended(opened):
+def test_a_thread_that_waits_for_an_ended_child_gets_an_observation(opened):
     session = opened("import time\ndef f(x): time.sleep(1000)")
     assert session.loaded.ended == "returned"
     with ThreadPoolExecutor(1) as pool:

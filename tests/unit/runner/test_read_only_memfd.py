@@ -22,7 +22,7 @@ def read(path):
         return file.read()
 
 
-def test_whoever_opens_it_reads_the_bytes(sealed):
+def test_any_process_that_opens_it_reads_the_bytes(sealed):
     assert read(sealed.path) == DATA
 
 
@@ -88,7 +88,7 @@ def test_memory_that_cannot_be_sealed_is_given_back(refusing, number, tries):
     ],
     ids=["write", "pwrite", "shrink", "grow", "shared map"],
 )
-def test_nobody_can_change_it(sealed, change):
+def test_no_process_can_change_it(sealed, change):
     try:
         descriptor = os.open(sealed.path, os.O_RDWR)
     except OSError:

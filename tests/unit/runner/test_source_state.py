@@ -28,5 +28,5 @@ def test_a_source_that_may_keep_state_is_seen(source):
 
 
 @pytest.mark.parametrize("source", KEEPS_NOT.values(), ids=KEEPS_NOT.keys())
-def test_a_source_that_keeps_nothing_is_let_be(source):
+def test_a_source_that_keeps_nothing_is_accepted(source):
     assert not may_keep_state(source)

@@ -68,7 +68,7 @@ def crossed(message, limit=2**20):
     ],
     ids=lambda m: type(m).__name__,
 )
-def test_an_errand_arrives_as_it_was_sent(message):
+def test_a_timing_message_arrives_as_it_was_sent(message):
     arrived = crossed(message)
     assert type(arrived) is type(message)
     assert as_lists(asdict(arrived)) == as_lists(asdict(message))

@@ -45,7 +45,7 @@ def test_an_interrupt_amid_the_start_ends_what_was_started(begun, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_ignores_interrupts_goes_on(begun, tmp_path):
+def test_a_host_that_ignores_interrupts_starts_its_zygote(begun, tmp_path):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         zygote = Zygote(**WARM, work_root=tmp_path)

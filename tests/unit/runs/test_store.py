@@ -353,7 +353,7 @@ def test_a_run_whose_manifest_was_never_written_is_begun_again(tmp_path):
     assert [line["x"] for line in RunStore.open(tmp_path / "run", keep=dict).results()] == [1]
 
 
-def test_only_what_is_asked_for_of_a_line_stays_in_memory(tmp_path):
+def test_only_the_requested_part_of_a_line_stays_in_memory(tmp_path):
     def keep(line):
         return {"key": line["key"]}
 

@@ -82,7 +82,7 @@ def test_what_is_no_kernel_is_refused_and_says_so(enrolled):
     assert "no kernel, but a conversion of a model" in found["quantize_dynamic"].reason
 
 
-def test_an_optimizer_and_a_function_of_its_step_are_told_apart_by_what_is_defined(enrolled):
+def test_an_optimizer_and_its_step_function_are_told_apart_by_definition(enrolled):
     made = enrolled({"SGD": "class SGD:\n    def __init__(self, params, lr=1e-3): ...\n"})["SGD"]
     assert made.task.key == "tritonbench/SGD"
     assert candidate_of(made).entry == "SGD"

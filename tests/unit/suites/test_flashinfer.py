@@ -141,7 +141,7 @@ def test_a_call_moves_its_inputs_and_outputs_once(opened, definition):
         ("return torch.exp(x.to(torch.bfloat16)) * 0.7", "bfloat16"),
     ],
 )
-def test_the_precision_that_a_reference_yields_is_told(opened, body, precision):
+def test_the_precision_of_a_reference_is_reported(opened, body, precision):
     definition = {
         **rms(name="one", reference=f"import torch\ndef run(x):\n    {body}\n"),
         "inputs": {"x": tensor("rows", "width")},

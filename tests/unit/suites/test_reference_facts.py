@@ -49,7 +49,7 @@ def test_a_lambda_is_found_in_its_declaration():
     assert (facts.lines, facts.operators) == (1, 2)
 
 
-def test_of_two_lambdas_in_a_line_each_is_told_by_its_parameters():
+def test_two_lambdas_in_one_line_are_told_apart_by_their_parameters():
     pair = (lambda x: torch.relu(x), lambda x, alpha: torch.relu(x) * alpha + 1)
     facts = facts_of(declared(pair[1]))
     assert facts.operators == 3
@@ -71,7 +71,7 @@ def test_what_only_moves_data_has_no_flops():
 
 
 @pytest.mark.parametrize("suite", ["core", "kernelbenchx", "tritonbench"])
-def test_every_reference_of_a_suite_can_be_told(suite):
+def test_every_reference_of_a_suite_has_facts(suite):
     facts = {key: facts_of(declared) for key, declared in tasks_of(suite).items()}
     unknown = [k for k, f in facts.items() if None in (f.lines, f.operators, f.flops)]
     assert unknown == []

@@ -201,7 +201,7 @@ def test_a_logsumexp_of_infinities_is_infinite() -> None:
     assert on_gpu(lambda: torch.logsumexp(x, 1)).tolist() == [math.inf, -math.inf]
 
 
-def test_what_was_met_is_told() -> None:
+def test_operators_and_functions_that_ran_are_reported() -> None:
     x = drawn(2, 3)
     with OnGpu(ulp=EPS32) as gpu:
         _ = x * 2 + x.sum()

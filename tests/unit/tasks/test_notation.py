@@ -36,7 +36,7 @@ def test_a_tensor_may_have_no_dims():
     assert scalar.shape(scalar.tensors[0], {"M": 3}, {"_kind": "scalar"}) == ()
 
 
-def test_starred_dims_are_symbols_where_that_can_be_told():
+def test_starred_dims_are_symbols_if_they_can_be_inferred():
     assert X.usual == ("M", "N")
     assert RANKED.axes(X, {"_rank": 1}) == ("(M * N)",)
     assert RANKED.axes(X, {"_rank": 3}) == ("M", "2", "N")
@@ -53,7 +53,7 @@ def test_a_hidden_attribute_is_varied_and_not_passed():
     assert RANKED.call_order() == ("x", "eps")
 
 
-def test_a_hidden_attribute_goes_to_a_formula_that_asks_for_it():
+def test_a_hidden_attribute_goes_to_a_formula_with_that_parameter():
     scalars = {"eps": 1.0, "_rank": 2}
     asks = RANKED.keywords({"x": "X"}, scalars, lambda x, eps, _rank: None)
     does_not = RANKED.keywords({"x": "X"}, scalars, lambda x, eps: None)
@@ -93,7 +93,7 @@ def test_an_integer_tensor_has_the_working_dtype():
     assert TensorSpec(name="x", dims=("M",), kind="integer").dtype("int8") == "int8"
 
 
-def test_an_output_is_due_when_its_condition_holds():
+def test_an_output_is_expected_when_its_condition_holds():
     declared = declare(
         "min(x[M, N], dim=None)",
         outputs=(Output(name="values"), Output(name="indices", dtype="int64", when="dim != None")),
@@ -152,7 +152,7 @@ def test_values_for_an_attribute_that_the_signature_lacks_are_refused():
         declare("f(x[M], eps=1e-6)", attributes={"epsilon": (1e-3,)})
 
 
-def test_the_entry_is_the_name_unless_told_otherwise():
+def test_the_entry_is_the_name_by_default():
     assert declare("f(x[M])").entry == "f"
     assert declare("AdamW(x[M])", entry="adamw_step").entry == "adamw_step"
 

@@ -38,7 +38,7 @@ def test_what_one_published_benchmark_calls_the_task_of_another_is_that_task(nam
     assert not slash or registry.find(bare, suite).key == key
 
 
-def test_a_fusion_that_nobody_has_is_not_taken_for_the_operator_alone():
+def test_an_unknown_fusion_is_not_taken_for_the_operator_alone():
     with pytest.raises(UserError, match="nearest: kernelbenchx/"):
         registry.find("kernelbenchx/fused_gelu")
     with pytest.raises(UserError, match="unknown task 'fused_gelu'"):

@@ -51,14 +51,14 @@ def test_many_may_check_at_once(visitor):
 
 
 @pytest.mark.parametrize("gate", [timing, checking])
-def test_who_times_is_alone(visitor, gate):
+def test_a_process_that_times_is_alone(visitor, gate):
     with timing(DEVICE):
         inside, _ = visitor(gate)
         assert not inside.wait(A_MOMENT_S)
     assert inside.wait(PATIENCE_S)
 
 
-def test_timing_waits_for_those_who_check(visitor):
+def test_timing_waits_for_running_checks(visitor):
     checks, leave = visitor(checking)
     assert checks.wait(PATIENCE_S)
     times, _ = visitor(timing)
@@ -73,14 +73,14 @@ def test_other_devices_are_other_gates(visitor):
         assert inside.wait(PATIENCE_S)
 
 
-def test_devices_that_are_dealt_out_are_told_apart(visitor, monkeypatch):
+def test_assigned_devices_are_told_apart(visitor, monkeypatch):
     with timing(DEVICE):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
         inside, _ = visitor(timing)
         assert inside.wait(PATIENCE_S)
 
 
-def test_who_has_the_device_has_it_until_the_outermost_ends(visitor):
+def test_the_device_is_held_until_the_outermost_lock_ends(visitor):
     with timing(DEVICE):
         with timing(DEVICE), timing(DEVICE):
             pass
@@ -96,7 +96,7 @@ def test_the_device_is_free_again_after_an_error(visitor):
     assert inside.wait(PATIENCE_S)
 
 
-def test_a_process_that_was_forked_meanwhile_does_not_keep_the_device(visitor):
+def test_a_forked_process_does_not_keep_the_device(visitor):
     with timing(DEVICE):
         # At another gate, with the files of this one still open.
         inside, _ = visitor(checking, "cuda:1")

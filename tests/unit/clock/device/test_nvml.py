@@ -137,7 +137,7 @@ def test_a_reading_has_what_nvml_says_in_our_units():
     assert reading.at > 0
 
 
-def test_who_is_ours_is_asked_again_when_processes_change_or_after_a_while():
+def test_our_processes_are_listed_again_on_a_change_or_after_a_while():
     now, asked = [100.0], []
 
     def ours():
@@ -156,7 +156,7 @@ def test_who_is_ours_is_asked_again_when_processes_change_or_after_a_while():
     assert len(asked) == 3
 
 
-def test_the_visible_device_is_the_one_that_is_asked():
+def test_the_visible_device_is_the_one_that_is_read():
     assert connected(FakeNvml(), 0, visible="1").read().sm_clock_mhz == 1981
 
 

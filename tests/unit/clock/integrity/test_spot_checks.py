@@ -43,18 +43,18 @@ def test_some_calls_of_each_group_are_sampled():
 @pytest.mark.parametrize(
     ("spot_checks", "batches"), [(64, 2), (16, 2), (15, 3), (8, 4), (7, 5), (4, 8), (2, 8), (1, 8)]
 )
-def test_the_fewer_calls_of_a_lap_are_sampled_the_more_laps_are(spot_checks, batches):
+def test_the_fewer_calls_of_a_batch_are_checked_the_more_batches_are(spot_checks, batches):
     found = batches_to_check(2, spot_checks, blocks=8, rng=stream(1, "laps"))
     assert len(found) == batches
     assert all(0 <= index < 8 for index in found)
     assert batches * spot_checks >= 2 * ENOUGH or batches == 8
 
 
-def test_who_wants_no_lap_sampled_gets_none():
+def test_zero_batches_to_check_give_none():
     assert batches_to_check(0, 4, blocks=8, rng=stream(1, "laps")) == []
 
 
-def test_they_are_told_in_the_order_in_which_they_are_made():
+def test_calls_are_listed_in_the_order_in_which_they_are_made():
     mixed = ROWS[::2] + ROWS[1::2]
     found = spot_check(mixed).buffers
     assert len({*found}) == len(found)

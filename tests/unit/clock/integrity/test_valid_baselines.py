@@ -76,7 +76,7 @@ def of_eager(sides, **script):
     return child
 
 
-def test_a_baseline_that_runs_elsewhere_takes_part_in_no_lap_that_counts(sides):
+def test_a_baseline_that_runs_elsewhere_has_no_batch_that_counts(sides):
     child = of_eager(sides, ran={"launches": 0.0})
     with pytest.raises(NotValid) as found:
         sides.benchmark().prepare()
@@ -144,7 +144,7 @@ def test_a_slow_host_refuses_no_baseline(sides):
     assert len(prepared(sides).sides) == 2
 
 
-def test_what_is_measured_beside_others_refuses_no_baseline(sides):
+def test_a_disturbed_measurement_refuses_no_baseline(sides):
     child = of_eager(sides, call_s=3e-3, ran={"launches": 1.0})
     prepared(sides, disturbance=lambda: "1 other process on the device")
     assert sides.made[1].warm_up_s == pytest.approx(3e-3)
@@ -159,7 +159,7 @@ def test_calls_that_no_disturbance_makes_so_slow_are_refused_all_the_same(sides)
     assert sum(len(batch.buffers) for batch in child.of(RunBatch)) == 5
 
 
-def test_only_baselines_are_asked_what_they_run(sides):
+def test_operators_are_counted_for_baselines_only(sides):
     child = of_eager(sides, ran={"launches": 1.0})
     sides.benchmark().prepare()
     assert len(child.of(CountOperators)) == 1

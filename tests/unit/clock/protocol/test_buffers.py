@@ -28,12 +28,12 @@ def rng(seed=1):
 
 
 @pytest.mark.parametrize(("fastest_s", "buffers"), [(1e-3, 4), (2e-4, 16), (2.5e-4, 16)])
-def test_rows_suffice_for_a_lap(fastest_s, buffers):
+def test_buffers_suffice_for_a_batch(fastest_s, buffers):
     assert count_buffers(EFFORT, buffer_bytes=1, fastest_s=fastest_s) == buffers
 
 
 @pytest.mark.parametrize(("fastest_s", "buffers"), [(1.1e-4, 32), (9e-5, 128), (5e-5, 240)])
-def test_laps_of_calls_that_are_captured_are_longer(fastest_s, buffers):
+def test_batches_of_captured_calls_are_longer(fastest_s, buffers):
     assert count_buffers(EFFORT, buffer_bytes=1, fastest_s=fastest_s) == buffers
 
 

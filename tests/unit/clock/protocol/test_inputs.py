@@ -77,7 +77,7 @@ def test_attributes_of_a_shape_are_part_of_its_case():
     assert (case.settings["mode"], case.settings["eps"]) == ("b", 1e-6)
 
 
-def test_the_working_dtype_is_the_tasks_first_unless_told_otherwise():
+def test_the_working_dtype_is_the_tasks_first_by_default():
     assert timed_cases(RELU)[0].dtype == "float32"
     assert timed_cases(RELU, dtype="bfloat16")[0].dtype == "bfloat16"
 

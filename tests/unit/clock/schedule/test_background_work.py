@@ -48,7 +48,7 @@ def at_work(background, began, end):
         end.wait(PATIENCE_S)
 
 
-def test_who_is_beside_rests_while_laps_run_and_goes_on_afterwards():
+def test_background_processes_rest_while_batches_run_and_continue_afterwards():
     background, one, always = BackgroundWork(), Process(), Process()
     background.always(lambda: [always])
     with background.beside(lambda: [one]):
@@ -62,7 +62,7 @@ def test_who_is_beside_rests_while_laps_run_and_goes_on_afterwards():
         assert always.paused
 
 
-def test_who_stops_being_beside_while_laps_run_goes_on_all_the_same():
+def test_a_process_that_leaves_the_background_during_batches_continues():
     background, one = BackgroundWork(), Process()
     with background.beside(lambda: [one]):
         batches = background.batches()
@@ -72,7 +72,7 @@ def test_who_stops_being_beside_while_laps_run_goes_on_all_the_same():
     assert not one.paused
 
 
-def test_they_go_on_after_laps_that_failed():
+def test_background_processes_continue_after_failed_batches():
     background, one = BackgroundWork(), Process()
     with (
         background.beside(lambda: [one]),
@@ -83,7 +83,7 @@ def test_they_go_on_after_laps_that_failed():
     assert not one.paused
 
 
-def test_no_work_begins_while_laps_run(threads):
+def test_no_work_begins_while_batches_run(threads):
     background, began, end = BackgroundWork(), threading.Event(), threading.Event()
     end.set()
     with background.batches():
@@ -93,7 +93,7 @@ def test_no_work_begins_while_laps_run(threads):
     assert began.is_set()
 
 
-def test_laps_wait_for_the_work_that_has_begun(threads):
+def test_batches_wait_for_work_that_has_begun(threads):
     background, began, end, timed = (
         BackgroundWork(),
         threading.Event(),
@@ -125,7 +125,7 @@ def test_many_work_at_a_time(threads):
         each.result(PATIENCE_S)
 
 
-def test_work_of_whoever_has_laps_run_is_part_of_them():
+def test_work_of_the_thread_that_runs_batches_is_part_of_them():
     finished = []
     background = BackgroundWork(finish=lambda: finished.append(True))
     with background.batches(), background.work():
@@ -135,7 +135,7 @@ def test_work_of_whoever_has_laps_run_is_part_of_them():
     assert not finished
 
 
-def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(interruptible, threads):
+def test_batches_interrupted_while_they_wait_release_all_others(interruptible, threads):
     background, began, end = BackgroundWork(), threading.Event(), threading.Event()
     worker = threads.submit(at_work, background, began, end)
     assert began.wait(PATIENCE_S)
@@ -148,14 +148,14 @@ def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(interrupt
     later.result(PATIENCE_S)
 
 
-def test_a_process_that_does_not_stop_keeps_nobody_waiting():
+def test_a_process_that_does_not_stop_blocks_no_batch():
     background, one = BackgroundWork(stop_s=0.05), Process()
     one.pause = lambda: None
     with background.beside(lambda: [one]), background.batches():
         assert not one.paused
 
 
-def test_work_ends_when_the_device_has_done_what_it_was_asked_for():
+def test_work_ends_when_the_device_has_finished_it():
     finished = []
     background = BackgroundWork(finish=lambda: finished.append(True))
     with background.work():

@@ -78,7 +78,7 @@ def test_a_host_that_is_quick_enough_gets_no_more_time(made, host_s):
     assert len(side.child.of(RunBatch)) == asked + 3
 
 
-def test_a_lap_like_those_before_tells_by_itself_how_quick_a_host_is(made):
+def test_one_more_batch_of_a_known_kind_shows_how_quick_a_host_is(made):
     batches, side = made(call_s=5e-5, host_s=1e-5)
     batch = batches.run(side, range(CALLS))
     asked = len(side.child.of(RunBatch))
@@ -101,7 +101,7 @@ def test_a_slow_host_gets_so_far_ahead_that_the_device_is_timed(made, host_s, se
     assert CALLS * host_s <= batches.head_start_s <= 2 * CALLS * host_s
 
 
-def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
+def test_a_momentarily_busy_host_does_not_delay_later_batches(made):
     batches, side = made(call_s=5e-5, host_s=1e-4)
     do, seen = side.child.errand, []
 
@@ -119,7 +119,7 @@ def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
 
 
 @pytest.mark.parametrize(("host_s", "at_least_s"), [(1e-5, HEAD_START_S), (1e-4, CALLS * 1e-4)])
-def test_laps_wait_no_longer_than_the_slowest_host_of_a_block_needs(made, host_s, at_least_s):
+def test_batches_wait_no_longer_than_the_slowest_host_of_a_block_needs(made, host_s, at_least_s):
     batches, side = made(call_s=5e-5, host_s=host_s)
     quick = Side(name="eager", child=side.child, readiness=Readiness.READY, buffers=CALLS)
     batches.head_start_s = 1e-2
@@ -132,7 +132,7 @@ def test_laps_wait_no_longer_than_the_slowest_host_of_a_block_needs(made, host_s
     assert batches.head_start_s == HEAD_START_S
 
 
-def test_hosts_of_calls_that_wait_for_the_device_keep_nobody_waiting(made):
+def test_hosts_of_calls_that_wait_for_the_device_delay_no_side(made):
     batches, side = made(call_s=5e-5, host_s=1e-4)
     side.waits, batches.head_start_s = True, 1e-2
     batches.shrink_head_start([(side, batches.run(side, range(CALLS)))])
@@ -168,7 +168,7 @@ def test_a_baseline_that_is_known_to_wait_is_not_settled(made):
     assert len(side.child.of(RunBatch)) == before + 2
 
 
-def test_a_host_that_was_stopped_for_once_costs_later_laps_little(made):
+def test_a_host_that_was_stopped_once_delays_later_batches_little(made):
     batches, side = made(call_s=5e-5)
     side.child.host_s = 5e-4
     stopped = batches.run(side, range(CALLS))
@@ -188,7 +188,7 @@ def test_calls_that_wait_for_the_device_are_left_as_they_are(made, host_s):
     assert not batches.extend_head_start(side, batch)
 
 
-def test_who_was_slow_in_an_earlier_contest_is_looked_at_anew(made):
+def test_a_side_that_was_slow_in_an_earlier_benchmark_is_tuned_again(made):
     batches, side = made(call_s=5e-5)
     side.waits = True
     settled(batches, side)
@@ -226,7 +226,7 @@ def test_a_host_that_wakes_up_does_not_make_calls_look_long(made, laps_of_it):
     assert batches.head_start_s == HEAD_START_S
 
 
-def test_of_laps_with_a_slow_host_the_quickest_tells_how_long_a_call_takes(made):
+def test_with_a_slow_host_the_quickest_batch_gives_the_time_of_a_call(made):
     batches, side = made(call_s=4e-6)
     takes_in_turn(side.child, 1e-3, 3e-3)
     batches.estimate_call(side)
@@ -258,7 +258,7 @@ def test_on_a_cpu_nothing_is_looked_at_twice(made):
     assert len(side.child.of(RunBatch)) == asked + 1
 
 
-def test_who_is_stocked_compiles_no_more(made):
+def test_a_side_with_inputs_compiles_no_more(made):
     batches, side = made(call_s=5e-5)
     first_s = side.first_s
     side.advance(ChildEvent.FREED)
@@ -277,7 +277,7 @@ def test_on_a_cpu_nothing_is_kept_waiting(made):
     assert {batch.head_start_s for batch in side.child.of(RunBatch)} == {0.0}
 
 
-def test_contents_are_hidden_until_each_lap_begins_where_calls_could_begin_before_it(made):
+def test_contents_are_hidden_until_a_batch_begins_if_calls_could_begin_before(made):
     batches, side = made()
     batches.hides = True
     side.child.asked.clear()
@@ -287,6 +287,6 @@ def test_contents_are_hidden_until_each_lap_begins_where_calls_could_begin_befor
 
 
 @pytest.mark.parametrize("wrong", [{"batch_s": 0.0}, {"batch_s": 0.005, "graph_batch_s": 0.004}])
-def test_laps_of_graphs_are_not_the_shorter_ones(wrong):
+def test_batches_of_graphs_are_not_the_shorter_ones(wrong):
     with pytest.raises(InternalError, match="batches"):
         Effort(**wrong)

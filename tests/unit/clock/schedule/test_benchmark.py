@@ -71,7 +71,7 @@ def ready(sides, **more):
     return benchmark
 
 
-def test_a_block_runs_everyone_and_then_everyone_backwards(sides):
+def test_a_block_runs_all_sides_and_then_all_backwards(sides):
     for name in ("candidate", "eager", "compile"):
         sides.add(name)
     order = in_turn(sides, ready(sides))
@@ -92,7 +92,7 @@ def test_each_block_has_an_order_of_its_own(sides):
 
 
 @pytest.mark.parametrize("effort", [SMALL, CALLS])
-def test_both_sides_of_a_pass_make_as_many_calls_and_nobody_can_know_how_many(sides, effort):
+def test_both_sides_of_a_pass_make_an_equal_unpredictable_number_of_calls(sides, effort):
     sides.add("candidate")
     sides.add("eager", call_s=5e-5)
     benchmark = ready(sides, effort=effort)
@@ -106,7 +106,7 @@ def test_both_sides_of_a_pass_make_as_many_calls_and_nobody_can_know_how_many(si
     assert benchmark.buffers / 2 <= min(counts) <= max(counts) <= benchmark.buffers
 
 
-def test_everyone_has_as_many_rows(sides):
+def test_all_sides_have_as_many_buffers(sides):
     fast, slow = sides.add("candidate", call_s=3e-6), sides.add("eager", call_s=9e-5)
     benchmark = ready(sides)
     assert {c.of(AllocateBuffers)[-1].count for c in (fast, slow)} == {
@@ -115,7 +115,7 @@ def test_everyone_has_as_many_rows(sides):
 
 
 @pytest.mark.parametrize("claims", [0.0, 1e-6])
-def test_whoever_claims_to_take_no_time_does_not_make_laps_long(sides, claims):
+def test_a_claim_of_zero_time_does_not_make_batches_long(sides, claims):
     child = sides.add("candidate", call_s=2e-3, claims=claims)
     sides.add("eager", call_s=2e-3)
     benchmark = ready(sides)
@@ -136,7 +136,7 @@ def test_two_rows_are_the_fewest_whatever_memory_is_granted(sides):
     assert (benchmark.buffers, benchmark.graphs) == (2, False)
 
 
-def test_spare_rows_are_never_part_of_a_measured_lap(sides):
+def test_spare_buffers_are_never_part_of_a_measured_batch(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS)
     child.asked.clear()
@@ -145,7 +145,7 @@ def test_spare_rows_are_never_part_of_a_measured_lap(sides):
     assert min(buffers) >= SPARE
 
 
-def test_every_call_of_a_lap_has_a_row_and_contents_of_its_own(sides):
+def test_every_call_of_a_batch_has_its_own_buffer_and_contents(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS)
     child.asked.clear()
@@ -211,7 +211,7 @@ def test_long_calls_are_not_captured(sides):
     assert child.of(CaptureGraphs) == []
 
 
-def test_if_one_side_cannot_be_captured_nobody_is(sides):
+def test_if_one_side_cannot_be_captured_no_side_is(sides):
     candidate = sides.add("candidate", ends={CaptureGraphs: "raised"})
     eager = sides.add("eager")
     benchmark = ready(sides)
@@ -223,7 +223,7 @@ def test_if_one_side_cannot_be_captured_nobody_is(sides):
     assert len(benchmark.blocks) == SMALL.blocks[1]
 
 
-def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides):
+def test_a_child_whose_capture_failed_gets_its_inputs_in_a_fresh_process(sides):
     child = sides.add("candidate", ends={CaptureGraphs: "raised"})
     benchmark = ready(sides)
     assert len(child.of(PrepareInputs)) == 2
@@ -250,7 +250,7 @@ def test_a_baseline_whose_capture_failed_is_timed_by_calls_though_its_child_forg
 
 
 @EFFORTS
-def test_contents_are_hidden_before_measured_laps_that_are_not_in_graphs(sides, effort):
+def test_contents_are_hidden_before_measured_batches_without_graphs(sides, effort):
     candidate, eager = sides.add("candidate"), sides.add("eager")
     benchmark = ready(sides, effort=effort)
     for child in (candidate, eager):
@@ -304,7 +304,7 @@ def test_a_block_in_which_a_host_became_too_slow_is_repeated_with_more_time(side
         assert [batch.per_call_s for batch in block["candidate"]] == pytest.approx([5e-5] * 2)
 
 
-def test_laps_wait_no_longer_when_hosts_are_quick_again(sides):
+def test_batches_wait_no_longer_when_hosts_are_quick_again(sides):
     child = sides.add("candidate", call_s=5e-5, host_s=2e-4)
     sides.add("eager")
     benchmark = ready(sides, effort=CALLS)
@@ -384,7 +384,7 @@ def test_enough_ends_it_after_the_fewest_blocks(sides):
     assert len(benchmark.blocks) == SMALL.blocks[0]
 
 
-def test_enough_is_asked_after_every_further_block(sides):
+def test_the_stopping_rule_runs_after_every_further_block(sides):
     sides.add("candidate")
     benchmark = ready(sides)
     benchmark.run(lambda c: len(c.blocks) >= 10)
@@ -430,7 +430,7 @@ def known(count=2):
 
 
 @pytest.mark.parametrize("effort", [SMALL, CALLS])
-def test_a_lap_that_is_shown_ends_with_contents_that_the_judge_knows(sides, effort):
+def test_a_graded_batch_ends_with_known_contents(sides, effort):
     child = sides.add("candidate")
     sides.add("eager")
     contents = known()
@@ -446,7 +446,7 @@ def test_a_lap_that_is_shown_ends_with_contents_that_the_judge_knows(sides, effo
     assert not sides.children["eager"].of(ShowResult)
 
 
-def test_shortest_laps_are_shown_where_calls_could_be_done_before_they_begin(sides):
+def test_shortest_batches_are_graded_if_calls_could_finish_before_they_begin(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS, known=known())
     benchmark.run(never)
@@ -464,7 +464,7 @@ def test_shortest_laps_are_shown_where_calls_could_be_done_before_they_begin(sid
     assert 1 <= len(benchmark.shown) <= CALLS.shown
 
 
-def test_laps_are_shown_within_the_fewest_blocks_in_any_case(sides):
+def test_batches_are_always_graded_within_the_fewest_blocks(sides):
     sides.add("candidate")
     benchmark = ready(sides, known=known())
     benchmark.run(lambda c: True)
@@ -477,7 +477,7 @@ def test_where_nothing_is_known_nothing_is_shown(sides):
     assert child.of(ShowResult) == []
 
 
-def test_which_laps_are_shown_cannot_be_foreseen(clock):
+def test_the_graded_batches_cannot_be_foreseen(clock):
     seen = set()
     for seed in range(12):
         sides = Sides(clock)
@@ -493,7 +493,7 @@ ELEMENTS = (32,)
 
 
 @EFFORTS
-def test_sampled_calls_get_known_contents_when_the_lap_is_under_way(sides, effort):
+def test_checked_calls_get_known_contents_while_the_batch_runs(sides, effort):
     child = sides.add("candidate")
     contents = known()
     benchmark = ready(sides, effort=effort, known=contents, elements=ELEMENTS)
@@ -519,7 +519,7 @@ def test_sampled_calls_get_known_contents_when_the_lap_is_under_way(sides, effor
 
 
 @EFFORTS
-def test_laps_are_sampled_early_and_when_all_is_over(sides, effort):
+def test_batches_are_checked_early_and_at_the_very_end(sides, effort):
     sides.add("candidate")
     sides.add("eager")
     benchmark = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
@@ -530,7 +530,7 @@ def test_laps_are_sampled_early_and_when_all_is_over(sides, effort):
     assert [type(m) for m in sides.children["candidate"].asked[-4:]].count(ShowResult) == 1
 
 
-def test_where_a_lap_has_two_calls_more_laps_are_sampled(sides):
+def test_with_two_calls_a_batch_more_batches_are_checked(sides):
     sides.add("candidate", call_s=5e-3)
     benchmark = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
     benchmark.run(lambda c: True)
@@ -540,7 +540,7 @@ def test_where_a_lap_has_two_calls_more_laps_are_sampled(sides):
 
 
 @EFFORTS
-def test_who_stopped_working_meanwhile_is_sampled_after_all_is_measured(sides, effort):
+def test_a_candidate_that_stopped_working_is_checked_after_the_last_block(sides, effort):
     child = sides.add("candidate")
     benchmark = ready(
         sides, effort=replace(effort, spot_checks=0), known=known(), elements=ELEMENTS
@@ -553,7 +553,7 @@ def test_who_stopped_working_meanwhile_is_sampled_after_all_is_measured(sides, e
     )
 
 
-def test_sampled_groups_stand_anywhere_in_a_lap_of_usual_length(clock):
+def test_checked_groups_stand_anywhere_in_a_batch_of_usual_length(clock):
     places = set()
     for seed in range(6):
         sides = Sides(clock)
@@ -580,7 +580,7 @@ def test_long_contests_are_sampled_to_their_end(sides, effort):
 
 
 @EFFORTS
-def test_sampled_laps_do_not_count_and_look_as_others_do(sides, effort):
+def test_checked_batches_do_not_count_and_look_like_others(sides, effort):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
     child.asked.clear()
@@ -615,7 +615,7 @@ def test_of_graphs_dozens_of_captured_calls_are_sampled(clock):
         assert sum(spot_checks) == len({*spot_check.buffers}) >= min(64, benchmark.buffers // 4)
 
 
-def test_calls_one_by_one_are_sampled_in_one_lap_only(sides):
+def test_calls_without_graphs_are_checked_in_one_batch_only(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
     benchmark.run(never)
@@ -628,7 +628,7 @@ def test_calls_one_by_one_are_sampled_in_one_lap_only(sides):
             assert set(spot_check.buffers) <= set(batch.buffers)
 
 
-def test_where_someone_else_cannot_be_captured_sampled_groups_are_given_up(sides):
+def test_checked_groups_are_dropped_if_another_side_cannot_be_captured(sides):
     child = sides.add("candidate")
     sides.add("eager", ends={CaptureGraphs: "raised"})
     benchmark = ready(sides, known=known(), elements=ELEMENTS)
@@ -661,7 +661,7 @@ def test_large_results_are_shown_once_where_calls_are_sampled(clock, elements, m
     assert max(seen) == most
 
 
-def test_a_second_contest_finds_baselines_stocked(sides):
+def test_a_second_benchmark_finds_baselines_with_inputs(sides):
     sides.add("candidate")
     eager = sides.add("eager")
     first = ready(sides)
@@ -687,7 +687,7 @@ def again_with(first, **script):
 
 
 @pytest.mark.parametrize(("before_s", "now_s"), [(8e-5, 2e-5), (2e-5, 8e-5), (3e-4, 3e-5)])
-def test_who_came_before_does_not_settle_how_long_laps_are(sides, before_s, now_s):
+def test_an_earlier_candidate_does_not_fix_the_length_of_batches(sides, before_s, now_s):
     sides.add("candidate", call_s=before_s)
     eager = sides.add("eager", call_s=2e-4)
     found = again_with(ready(sides), call_s=now_s)
@@ -707,7 +707,7 @@ def test_who_came_before_does_not_settle_how_long_laps_are(sides, before_s, now_
 @pytest.mark.parametrize(
     ("slow_s", "buffers"), [(5e-4, None), (2e-2, 10), (6e-2, 3), (0.5, 2)], ids=str
 )
-def test_laps_are_no_longer_than_the_slowest_side_allows(sides, slow_s, buffers):
+def test_batches_are_no_longer_than_the_slowest_side_allows(sides, slow_s, buffers):
     """A reference that is a loop takes thousands of times as long as a kernel."""
     sides.add("candidate", call_s=2e-5)
     sides.add("eager", call_s=slow_s)
@@ -734,7 +734,7 @@ def test_a_baseline_shows_what_it_gives_for_known_contents(sides):
     assert len(benchmark.blocks) == blocks
 
 
-def test_what_was_no_lap_of_this_kind_settles_nobody(sides):
+def test_a_batch_of_another_kind_tunes_no_head_start(sides):
     """Calls one by one come after graphs where a candidate cannot be captured."""
     sides.add("candidate", call_s=5e-5)
     eager = sides.add("eager", call_s=2e-4)
@@ -756,7 +756,7 @@ def test_a_little_slower_or_quicker_a_candidate_finds_the_rows_that_are_there(si
 
 
 @pytest.mark.parametrize(("again_s", "batches"), [(5e-5, 1), (2e-6, 2)])
-def test_a_baseline_with_the_same_rows_as_before_settles_by_one_lap(sides, again_s, batches):
+def test_a_baseline_with_unchanged_buffers_is_tuned_by_one_batch(sides, again_s, batches):
     sides.add("candidate", call_s=5e-5)
     eager = sides.add("eager", call_s=2e-4)
     first = ready(sides)
@@ -768,7 +768,7 @@ def test_a_baseline_with_the_same_rows_as_before_settles_by_one_lap(sides, again
 
 
 @pytest.mark.parametrize(("effort", "calls"), [(SMALL, 1), (CALLS, 2)])
-def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides, effort, calls):
+def test_a_short_batch_shows_the_overhead_of_the_one_before(sides, effort, calls):
     child = sides.add("candidate", around_s=3e-4)
     sides.add("eager")
     benchmark = ready(sides, effort=effort)
@@ -784,7 +784,7 @@ def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides
     assert len(benchmark.overheads) == len(benchmark.blocks)
 
 
-def test_the_first_call_is_told_apart_from_the_next(sides, clock):
+def test_the_first_call_is_timed_apart_from_the_next(sides, clock):
     child = sides.add("candidate")
     errand, compiled = child.errand, []
 
@@ -800,7 +800,7 @@ def test_the_first_call_is_told_apart_from_the_next(sides, clock):
     assert side.second_s == pytest.approx(HEAD_START_S + 1e-4 + 2e-5)
 
 
-def test_warm_calls_are_made_where_they_are_asked_for(sides):
+def test_warm_calls_are_made_on_request(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=replace(CALLS, warm=False))
     child.asked.clear()
@@ -827,7 +827,7 @@ def test_warm_calls_of_a_graph_are_those_of_its_last_group(sides):
     assert benchmark.sides[0].warm_s == pytest.approx(child.call_s)
 
 
-def test_peak_memory_is_that_of_the_largest_lap_seen(sides):
+def test_peak_memory_is_that_of_the_largest_batch(sides):
     sides.add("candidate")
     benchmark = ready(sides)
     assert benchmark.sides[0].peak_bytes > 0
@@ -840,7 +840,7 @@ def test_the_flush_is_for_devices_only(sides):
     assert measured_laps(child)
 
 
-def test_who_was_warmed_up_ahead_compiles_once(sides):
+def test_a_side_warmed_up_ahead_compiles_once(sides):
     eager = sides.add("eager")
     ahead = sides.benchmark()
     ahead.warm_up()
@@ -852,14 +852,14 @@ def test_who_was_warmed_up_ahead_compiles_once(sides):
     assert all(side.readiness is Readiness.READY for side in benchmark.sides)
 
 
-def test_how_long_calls_take_is_found_out_when_nobody_compiles_any_more(sides):
+def test_calls_are_estimated_when_no_side_compiles_any_more(sides):
     child = sides.add("eager", call_s=3e-5)
     sides.benchmark().warm_up()
     child.call_s = 2e-5
     assert ready(sides).sides[0].warm_up_s == pytest.approx(2e-5, rel=0.1)
 
 
-def test_baselines_alone_have_some_laps_each_of_which_the_first_does_not_count(sides):
+def test_baselines_alone_run_some_batches_and_the_first_does_not_count(sides):
     children = candidate, eager, others = [sides.add(n) for n in ("candidate", "eager", "compile")]
     benchmark = ready(sides)
     for child in children:

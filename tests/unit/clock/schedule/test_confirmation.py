@@ -36,7 +36,7 @@ def quicker_later(benchmark, name, times):
     return child
 
 
-def test_who_is_not_doubted_is_not_looked_at_closer(benchmark):
+def test_a_candidate_without_doubt_gets_no_further_blocks(benchmark):
     made = benchmark({}, {}, {})
     resolve_suspicion(made)
     assert len(made.blocks) == 12
@@ -44,7 +44,7 @@ def test_who_is_not_doubted_is_not_looked_at_closer(benchmark):
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
-def test_what_long_laps_cost_a_baseline_too_convicts_nobody(benchmark, effort):
+def test_an_overhead_that_a_baseline_shares_convicts_no_candidate(benchmark, effort):
     """The device slows down within a batch, or a host that slept for long wakes up late."""
     made = benchmark({"longer_s": 1.5e-4}, {"longer_s": 1.5e-4}, {}, effort=effort)
     assert is_suspect(made)
@@ -56,7 +56,7 @@ def test_what_long_laps_cost_a_baseline_too_convicts_nobody(benchmark, effort):
 
 @pytest.mark.parametrize("effort", EFFORTS)
 @pytest.mark.parametrize("baseline", [{}, {"longer_s": 1.0}])
-def test_what_long_laps_cost_the_candidate_alone_stays_suspect(benchmark, effort, baseline):
+def test_an_overhead_of_the_candidate_alone_stays_suspect(benchmark, effort, baseline):
     # Whatever a baseline shows, not more than a little is believed.
     made = benchmark({"longer_s": 3 * MORE_S}, baseline, effort=effort)
     assert is_suspect(made)
@@ -96,7 +96,7 @@ def test_a_candidate_may_use_more_of_the_power_that_limits_a_device(benchmark, a
     assert was_hindered(made, "eager", [alone * 2e-5] * 3, capped=True) is hindered
 
 
-def test_a_baseline_whose_laps_scatter_was_not_hindered(benchmark):
+def test_a_baseline_with_scattered_batches_was_not_hindered(benchmark):
     """As a kernel does that the device's power limits."""
     noise = random.Random("power").uniform
     made = benchmark({}, {"call_s": 2e-5, "noise": lambda: noise(1.0, 1.1)})
@@ -107,7 +107,7 @@ def test_a_baseline_whose_laps_scatter_was_not_hindered(benchmark):
     assert not was_hindered(slow, "eager", [2e-5, 2.14e-5] * 8)
 
 
-def test_who_is_as_quick_beside_the_candidate_is_looked_at_for_a_few_laps(benchmark):
+def test_a_baseline_as_quick_beside_the_candidate_gets_only_a_few_batches(benchmark):
     made = benchmark({}, {"call_s": 2e-5, "noise": lambda: 1.0})
     child = quicker_later(made, "eager", [1.0] * 100)
     look = retime_baselines(made, ["eager"])
@@ -117,7 +117,7 @@ def test_who_is_as_quick_beside_the_candidate_is_looked_at_for_a_few_laps(benchm
     assert len(child.of(RunBatch)) == FEW_BATCHES + 1
 
 
-def test_few_quick_laps_alone_convict_nobody(benchmark):
+def test_a_few_quick_batches_convict_no_candidate(benchmark):
     """As of a product that the power limits, whose batches take one time or another."""
     modes = cycle([1.0] + [1.07] * 7)
     made = benchmark({}, {"call_s": 2e-5, "noise": lambda: next(modes)})
@@ -127,7 +127,7 @@ def test_few_quick_laps_alone_convict_nobody(benchmark):
     assert len(look.alone_s["eager"]) == MORE_BATCHES
 
 
-def test_who_stays_quicker_was_hindered_and_the_others_were_not(benchmark, clock):
+def test_a_baseline_that_stays_quicker_was_hindered_and_others_were_not(benchmark, clock):
     made = benchmark({}, {"call_s": 2e-5}, {"call_s": 3e-5, "noise": lambda: 1.0})
     quicker_later(made, "eager", [0.9] * 10**5)
     began = clock.now
@@ -137,7 +137,7 @@ def test_who_stays_quicker_was_hindered_and_the_others_were_not(benchmark, clock
     assert clock.now - began > SETTLE_S
 
 
-def test_who_was_not_beaten_is_not_hindered(benchmark):
+def test_a_baseline_that_was_not_beaten_is_not_hindered(benchmark):
     made = benchmark({}, {"call_s": 2e-5}, {"call_s": 3e-5})
     quicker_later(made, "eager", [0.9] * 10**5)
     assert retime_baselines(made, ["compile"]).hindered == ()

@@ -85,7 +85,7 @@ def test_tasks_that_got_ready_meet_their_baselines_warm(cache, runner):
         assert opened(runner, task) == 1
 
 
-def test_a_task_in_hand_keeps_its_grounds_and_gets_them_back(cache):
+def test_the_current_task_keeps_its_setups_and_gets_them_back(cache):
     one = cache("eager")
     one.ready([SOFTMAX], EFFORT)
     task_baselines = one.begin(SOFTMAX)
@@ -103,7 +103,7 @@ def test_other_shapes_or_another_dtype_are_another_task(cache):
     assert [len(each.cases) for each in (task_baselines, other, half)] == [2, 1, 2]
 
 
-def test_who_was_in_hand_longest_ago_makes_room(cache):
+def test_the_task_that_waited_longest_makes_room(cache):
     one = cache("eager", most=2)
     for task in (SOFTMAX, RELU, SOFTMAX, GELU):
         one.begin(task)
@@ -113,7 +113,7 @@ def test_who_was_in_hand_longest_ago_makes_room(cache):
     assert {*one.tasks} == {SOFTMAX.key, RELU.key}
 
 
-def test_room_is_made_by_all_that_wait_and_not_by_the_task_in_hand(cache):
+def test_room_is_made_by_waiting_tasks_and_not_by_the_current_one(cache):
     one = cache("eager")
     assert not one.free_memory()
     one.begin(SOFTMAX)
@@ -125,7 +125,7 @@ def test_room_is_made_by_all_that_wait_and_not_by_the_task_in_hand(cache):
     assert not one.free_memory()
 
 
-def test_room_is_made_first_by_those_who_had_their_turn(cache):
+def test_tasks_that_had_their_turn_make_room_first(cache):
     one = cache("eager")
     one.ready([SOFTMAX, RELU, GELU], EFFORT)
     one.begin(SOFTMAX)
@@ -139,7 +139,7 @@ def test_room_is_made_first_by_those_who_had_their_turn(cache):
     assert one.tasks == (GELU.key, SOFTMAX.key)
 
 
-def test_where_none_of_those_that_wait_had_a_turn_the_last_make_room(cache):
+def test_if_no_waiting_task_had_a_turn_the_last_make_room(cache):
     one = cache("eager")
     one.ready([SOFTMAX, RELU, GELU], EFFORT)
     one.begin(SOFTMAX)
@@ -148,14 +148,14 @@ def test_where_none_of_those_that_wait_had_a_turn_the_last_make_room(cache):
 
 
 @pytest.mark.parametrize(("free", "begun"), [(30, 1), (20, 0)])
-def test_where_the_device_is_full_nobody_gets_ready_ahead_of_time(cache, runner, free, begun):
+def test_on_a_full_device_no_task_is_prepared_ahead(cache, runner, free, begun):
     one = cache("eager", memory=ScriptedMemory(total=80 * GB, free=free * GB))
     one.ready([SOFTMAX], EFFORT)
     assert one.tasks == (SOFTMAX.key,)
     assert len(runner.opened) == begun
 
 
-def test_on_a_full_device_those_who_had_their_turn_leave_when_others_get_ready(cache):
+def test_on_a_full_device_tasks_that_had_their_turn_leave_for_others(cache):
     one = cache("eager", memory=ScriptedMemory(total=80 * GB, free=0))
     one.begin(SOFTMAX)
     one.begin(RELU)
@@ -163,7 +163,7 @@ def test_on_a_full_device_those_who_had_their_turn_leave_when_others_get_ready(c
     assert one.tasks == (RELU.key, GELU.key)
 
 
-def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(cache, runner):
+def test_a_tasks_baselines_restart_at_its_next_turn_if_one_was_lost(cache, runner):
     one = cache("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
     sides(one.begin(SOFTMAX))[0].child.session.close()
@@ -173,7 +173,7 @@ def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(cache, runn
     assert opened(runner, SOFTMAX) == 2
 
 
-def test_a_baseline_that_was_lost_in_hand_begins_anew_when_its_task_gets_ready_again(cache, runner):
+def test_a_lost_baseline_of_the_current_task_restarts_when_it_is_prepared_again(cache, runner):
     """As where a run has candidates of one task only."""
     one = cache("eager")
     one.ready([SOFTMAX], EFFORT)
@@ -186,7 +186,7 @@ def test_a_baseline_that_was_lost_in_hand_begins_anew_when_its_task_gets_ready_a
     assert opened(runner, SOFTMAX) == 2
 
 
-def test_nobody_is_left_on_the_device_who_is_not_kept(cache, runner):
+def test_no_baseline_is_left_on_the_device_unless_kept(cache, runner):
     one = cache("eager", most=2)
     one.ready([SOFTMAX, RELU], EFFORT)
     one.begin(SOFTMAX)
@@ -217,7 +217,7 @@ def test_a_task_gets_the_process_that_another_has_left(cache, runner):
         assert setup.known()
 
 
-def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(cache):
+def test_a_baseline_that_has_left_its_process_sends_it_nothing(cache):
     one = cache("eager", most=1)
     child = sides(one.begin(SOFTMAX))[0].child
     one.begin(RELU)
@@ -246,7 +246,7 @@ def test_a_process_that_is_at_work_is_ended_and_not_left(cache, runner):
     working.join()
 
 
-def test_no_process_begins_while_laps_run(cache, runner):
+def test_no_process_starts_while_batches_run(cache, runner):
     """Its context on the device would disturb them."""
     one = cache("eager")
     task_baselines = one.begin(SOFTMAX)
@@ -276,7 +276,7 @@ def test_room_is_there_when_it_has_been_made(cache, runner):
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_the_end_is_waited_for_or_only_asked_for(cache, runner, wait):
+def test_the_end_is_waited_for_or_only_requested(cache, runner, wait):
     one = cache("eager")
     one.ready([SOFTMAX], EFFORT)
     one.close(wait=wait)
@@ -286,7 +286,7 @@ def test_the_end_is_waited_for_or_only_asked_for(cache, runner, wait):
     assert one.tasks == (RELU.key,)
 
 
-def test_baselines_get_ready_side_by_side(cache):
+def test_baselines_are_prepared_side_by_side(cache):
     meeting = threading.Barrier(2)
     meet = lambda effort, room: meeting.wait(PATIENCE_S)
     cache("eager", make=warming(softmax=meet, relu=meet)).ready([SOFTMAX, RELU], EFFORT)
@@ -303,7 +303,7 @@ def test_contents_follow_from_the_seed(cache):
         assert found[0] == found[1] != found[2]
 
 
-def test_what_cannot_get_ready_keeps_nobody_else_from_it(cache):
+def test_a_task_that_cannot_be_prepared_does_not_block_others(cache):
     def fails(effort, room):
         raise MemoryError
 
@@ -327,7 +327,7 @@ def test_where_kernels_are_interpreted_the_control_is_no_baseline(cache, device,
     assert {*made[0]} == names
 
 
-def test_at_the_end_nobody_waits_any_more(cache):
+def test_at_the_end_no_thread_waits_any_more(cache):
     one = cache("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
     one.begin(SOFTMAX)
@@ -351,7 +351,7 @@ def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
     assert cache(*baselines, memory=ScriptedMemory(total=gigabytes * GB)).capacity == tasks
 
 
-def test_what_pytorch_makes_of_a_function_is_in_one_process(cache, runner):
+def test_eager_and_compiled_pytorch_share_a_process(cache, runner):
     found = sides(cache("eager", "compile").begin(SOFTMAX))
     assert [side.compiled for side in found] == [None, "default"] * 2
     assert len({id(side.child) for side in found}) == 1
@@ -376,7 +376,7 @@ def test_a_turn_waits_until_its_task_is_ready(cache):
     assert ended == [True]
 
 
-def test_what_is_due_to_the_next_task_is_found_out_ahead_whatever_memory_it_takes(cache):
+def test_expected_results_of_the_next_task_are_computed_ahead_at_any_size(cache):
     made = {}
 
     def make(task, *about, **more):
@@ -396,7 +396,7 @@ def test_what_is_due_to_the_next_task_is_found_out_ahead_whatever_memory_it_take
     assert (due(RELU), due(GELU)) == ([True] * 2, [False] * 2)
 
 
-def test_baselines_that_end_while_they_get_ready_leave_no_process(cache, runner):
+def test_baselines_that_end_during_preparation_leave_no_process(cache, runner):
     one, begun, go_on = cache("eager"), threading.Event(), threading.Event()
     open_one = runner.open
 

@@ -164,7 +164,7 @@ def test_without_a_device_there_is_no_limit_and_the_times_are_those_of_the_host(
         assert (shape.method, shape.regime) == ("calls", "cpu")
 
 
-def test_what_it_costs_before_its_steady_state_is_said(timed):
+def test_the_cost_before_the_steady_state_is_reported(timed):
     assert timed.import_s >= 0
     assert timed.first_call_s >= timed.compile_s >= 0
     assert timed.launch_us is None
@@ -279,7 +279,7 @@ def test_baselines_stay_warm_while_another_task_has_its_turn(benchmarker, opened
     assert (opened.count(first), opened.count(last)) == (1, 1)
 
 
-def test_baselines_that_wait_hold_no_rows_and_stay_compiled(benchmarker):
+def test_waiting_baselines_hold_no_buffers_and_stay_compiled(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
     task_baselines = one._baseline_cache.begin(TASK)
@@ -289,7 +289,7 @@ def test_baselines_that_wait_hold_no_rows_and_stay_compiled(benchmarker):
     assert [(side.buffers, side.readiness) for side in sides] == [(0, Readiness.COMPILED)] * 2
 
 
-def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(benchmarker):
+def test_baselines_of_shapes_not_reached_survive_the_wait(benchmarker):
     one = benchmarker("eager")
     document = one.time(TASK, of("def softmax(input):\n    raise OSError('no, thanks')"))
     assert document.shapes == ()
@@ -308,7 +308,7 @@ def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(be
         assert shape.baselines["eager"].us > 0
 
 
-def test_who_is_in_hand_waits_too_while_others_get_ready(benchmarker):
+def test_the_current_task_waits_too_while_others_are_prepared(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
     task_baselines = one._baseline_cache.begin(TASK)
@@ -322,7 +322,7 @@ def test_who_is_in_hand_waits_too_while_others_get_ready(benchmarker):
         assert shape.baselines["eager"].us > 0
 
 
-def test_who_is_in_hand_keeps_its_rows_if_it_is_among_those_that_come(benchmarker):
+def test_the_current_task_keeps_its_buffers_if_it_comes_next(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
     task_baselines = one._baseline_cache.begin(TASK)
@@ -333,7 +333,7 @@ def test_who_is_in_hand_keeps_its_rows_if_it_is_among_those_that_come(benchmarke
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_the_end_of_all_is_waited_for_or_only_asked_for(benchmarker, monkeypatch, wait):
+def test_the_end_of_all_is_waited_for_or_only_requested(benchmarker, monkeypatch, wait):
     one, task, waited = benchmarker("eager"), replace(TASK, perf=SHAPES[:1]), []
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
     monkeypatch.setattr(Session, "close", lambda session, *, wait=True: waited.append(wait))
@@ -350,7 +350,7 @@ def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(benchmark
         assert shape.baselines["eager"].us > 0
 
 
-def test_nobody_is_timed_before_the_candidate_before_is_gone(benchmarker, monkeypatch):
+def test_no_candidate_is_timed_before_the_previous_one_is_gone(benchmarker, monkeypatch):
     one, said, close, run = benchmarker("eager"), [], Session.close, InterleavedBenchmark.run
     first = of(RIGHT)
 
@@ -380,7 +380,7 @@ def test_the_second_look_is_part_of_the_time_alone(benchmarker, monkeypatch):
     assert document.device_s >= document.spent["laps"] + 0.5
 
 
-def test_who_has_no_rows_any_more_is_not_looked_at_again(benchmarker, monkeypatch):
+def test_a_baseline_without_buffers_is_not_timed_again(benchmarker, monkeypatch):
     """Its process began anew with a later shape."""
     one = benchmarker("eager")
     asked = []
@@ -534,7 +534,7 @@ def test_a_task_with_other_shapes_is_timed_on_those(benchmarker):
         assert [dict(s.case.dims) for s in document.shapes] == [*shapes]
 
 
-def test_who_is_timed_next_gets_ready_and_loads_nothing_before(benchmarker, runner, tmp_path):
+def test_the_next_candidate_is_prepared_and_loads_nothing_yet(benchmarker, runner, tmp_path):
     log = tmp_path / "log"
     told = f"open({str(log)!r}, 'a').write('loaded')\n"
     one, first, second = benchmarker("eager"), of(RIGHT), of(told + RIGHT)
@@ -548,7 +548,7 @@ def test_who_is_timed_next_gets_ready_and_loads_nothing_before(benchmarker, runn
     assert one._next is None
 
 
-def test_who_comes_next_rests_while_laps_run(benchmarker, monkeypatch):
+def test_the_next_candidate_rests_while_batches_run(benchmarker, monkeypatch):
     """A context that is made beside batches would disturb them."""
     log, run = [], InterleavedBenchmark.run
 
@@ -566,7 +566,7 @@ def test_who_comes_next_rests_while_laps_run(benchmarker, monkeypatch):
     assert one.time(task, following).shapes
 
 
-def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(
+def test_baselines_are_prepared_beside_a_candidate_and_rest_during_its_batches(
     benchmarker, monkeypatch
 ):
     one, task, resting, run = (
@@ -594,7 +594,7 @@ def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(
     assert one.time(RELU, relu_candidate()).shapes
 
 
-def test_who_got_ready_and_is_not_timed_is_let_go(benchmarker):
+def test_a_prepared_candidate_that_is_not_timed_is_released(benchmarker):
     one = benchmarker("eager")
     task = replace(TASK, perf=SHAPES[:1])
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
@@ -656,7 +656,7 @@ def out_of_memory(flag):
     )
 
 
-def test_baselines_that_wait_make_room_for_who_lacks_memory(benchmarker, monkeypatch, tmp_path):
+def test_waiting_baselines_make_room_for_one_that_lacks_memory(benchmarker, monkeypatch, tmp_path):
     one, free_memory = benchmarker("eager"), BaselineCache.free_memory
 
     def made(self):
@@ -671,7 +671,7 @@ def test_baselines_that_wait_make_room_for_who_lacks_memory(benchmarker, monkeyp
     assert one._baseline_cache.tasks == (TASK.key,)
 
 
-def test_what_is_due_is_asked_for_again_where_others_held_the_memory(benchmarker, monkeypatch):
+def test_expected_results_are_computed_again_if_others_held_the_memory(benchmarker, monkeypatch):
     one, known = benchmarker("eager"), TimingSetup.known
 
     def without_memory(setup):
@@ -687,7 +687,7 @@ def test_what_is_due_is_asked_for_again_where_others_held_the_memory(benchmarker
         assert shape.graded.not_graded is None
 
 
-def test_results_are_graded_again_where_others_held_the_memory(benchmarker, monkeypatch):
+def test_results_are_graded_again_if_others_held_the_memory(benchmarker, monkeypatch):
     one, graded = benchmarker("eager"), TimingSetup.graded
 
     def without_memory(setup, benchmark):
@@ -728,7 +728,7 @@ def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
     assert len(document.shapes) == len(SHAPES)
 
 
-def test_who_lacks_memory_though_nobody_waits_has_failed(benchmarker, tmp_path):
+def test_lack_of_memory_without_waiting_tasks_is_a_failure(benchmarker, tmp_path):
     document = benchmarker("eager").time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert document.outcome == "failed"
     assert "OutOfMemoryError no memory" in document.detail
@@ -739,7 +739,7 @@ def test_who_lacks_memory_though_nobody_waits_has_failed(benchmarker, tmp_path):
     [("triton", True, True), ("triton", False, False), ("cuda", True, False)],
 )
 @pytest.mark.parametrize("ahead", [False, True])
-def test_a_triton_kernel_compiles_anew_where_that_is_asked_for(
+def test_a_triton_kernel_compiles_from_scratch_on_request(
     runner, benchmarker, monkeypatch, language, cold, anew, ahead
 ):
     candidate = replace(of(RIGHT), language=language)
@@ -777,13 +777,13 @@ def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(benchmark
     assert plain(timed).keys() - plain(stopped).keys() == {"device_s", "spent", "seconds"}
 
 
-def test_each_shape_is_told_before_it_is_timed(benchmarker):
+def test_each_shape_is_announced_before_it_is_timed(benchmarker):
     shapes = benchmarker("eager").shapes(TASK, of(RIGHT))
     told = [(number, count, case.sizes) for number, count, case in shapes]
     assert told == [(0, 2, SHAPES[0]), (1, 2, SHAPES[1])]
 
 
-def test_whoever_takes_too_long_is_said_to_and_for_how_long(benchmarker):
+def test_a_timeout_is_reported_with_its_seconds(benchmarker):
     slow = "import time\ndef softmax(input, dim=-1):\n    time.sleep(60)\n"
     effort = replace(EFFORT, deadline_s=0.5, first_call_s=0.5)
     document = benchmarker("eager", effort=effort).time(TASK, of(slow))

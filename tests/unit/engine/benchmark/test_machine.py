@@ -170,7 +170,7 @@ def test_a_device_is_measured_once(device):
     assert first.facts == second.facts == FACTS
 
 
-def test_it_is_measured_again_if_that_is_asked(device):
+def test_a_device_is_measured_again_on_request(device):
     for _ in range(2):
         device.known(again=True)
     assert len(device.measured) == 2
@@ -216,7 +216,7 @@ def test_a_cpu_needs_no_measuring(device):
     assert device.measured == []
 
 
-def test_whoever_is_timed_after_noise_was_measured_finds_nobody_still_ending():
+def test_no_process_of_the_noise_measurement_disturbs_the_next_timing():
     runner = WithoutProcesses(errands=lambda message: GONE)
     with pytest.raises(SideError):
         measure_noise(runner, telemetry=None)

@@ -91,7 +91,7 @@ def test_right_results_are_graded_as_such(setup):
     assert plain(graded) == {"calls": KNOWN, "wrong": [], "not_graded": None}
 
 
-def test_each_wrong_result_is_told(setup):
+def test_each_wrong_result_is_reported(setup):
     made = setup()
     graded = made.graded(showing(made, lambda x: x.clamp(min=0) + 1))
     assert len(graded.wrong) == KNOWN
@@ -99,7 +99,7 @@ def test_each_wrong_result_is_told(setup):
 
 
 @pytest.mark.parametrize(("pytorch", "convicts"), [(0, True), (1, False), (None, True)])
-def test_what_pytorch_gets_wrong_too_convicts_nobody(setup, pytorch, convicts):
+def test_a_fault_that_pytorch_shares_convicts_no_candidate(setup, pytorch, convicts):
     made = setup()
     found = showing(made, lambda x: x.clamp(min=0) + 1)
     eager = Side(name="eager", child=None, buffers=8)
@@ -120,13 +120,13 @@ def test_what_pytorch_gets_wrong_too_convicts_nobody(setup, pytorch, convicts):
         assert graded.not_graded.startswith(f"{PYTORCH_TOO}: fail: ")
 
 
-def test_right_samples_are_graded_as_such_call_by_call(setup):
+def test_right_spot_checks_are_graded_call_by_call(setup):
     made = setup()
     graded = made.graded(sampling(made, *(line_of(made, i) for i in range(5))))
     assert plain(graded) == {"calls": 5, "wrong": [], "not_graded": None}
 
 
-def test_a_sampled_call_that_did_no_work_is_told(setup):
+def test_a_checked_call_that_did_no_work_is_reported(setup):
     made = setup()
     lines = [line_of(made, i) for i in range(5)]
     graded = made.graded(sampling(made, *lines[:3], lines[3] - 1, lines[4]))
@@ -149,9 +149,7 @@ def test_results_that_are_right_as_a_whole_or_of_any_size_are_not_counted(setup,
 
 
 @pytest.mark.parametrize(("foreign", "elements"), [(False, ()), (True, (128,))])
-def test_where_only_calls_tell_a_shape_those_of_others_programs_are_trusted(
-    setup, foreign, elements
-):
+def test_shapes_of_foreign_references_come_from_real_calls(setup, foreign, elements):
     selecting = lambda input, **_: input.clamp(min=0)[input == input].reshape(input.shape)
     made = setup(replace(TASK, reference=selecting, foreign=foreign))
     assert made.known()
@@ -185,7 +183,7 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(setup):
         (Graphs.REFUSED, Graphs.REFUSED),
     ],
 )
-def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(graphs, later):
+def test_a_restarted_baseline_gets_its_inputs_for_all_cases(graphs, later):
     """Whose calls cannot be captured need not show it again."""
     restarts = []
     shared = SharedChild(SimpleNamespace(restart=lambda: restarts.append(1)))
@@ -218,7 +216,7 @@ def baselines_of(task, *names, runner=None, **more):
     )
 
 
-def test_who_holds_nothing_yet_is_asked_for_nothing_back():
+def test_a_baseline_without_buffers_frees_nothing():
     asked = []
     runner = WithoutProcesses(errands=lambda message: asked.append(message) or ANSWER)
     task_baselines = baselines_of(TASK, "eager", "compile", runner=runner)
@@ -231,9 +229,7 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back():
 @pytest.mark.parametrize(
     ("foreign", "most", "ahead"), [(False, 0, False), (True, 0, True), (False, 2**20, True)]
 )
-def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_asked(
-    foreign, most, ahead
-):
+def test_small_or_foreign_expected_results_are_computed_ahead(foreign, most, ahead):
     task_baselines = baselines_of(replace(TASK, foreign=foreign), due_ahead_bytes=most)
     made = task_baselines.of(task_baselines.cases[0])
     task_baselines.warm_up(Effort())
@@ -243,7 +239,7 @@ def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_ask
     assert made.expected == []
 
 
-def test_what_could_not_be_had_ahead_is_asked_for_again(setup):
+def test_expected_results_that_failed_ahead_are_computed_again(setup):
     lacking = ["memory"]
     made = setup(failing(lacking))
     made.compute_references()

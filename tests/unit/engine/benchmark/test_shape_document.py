@@ -127,7 +127,7 @@ def test_slower_stays_slower_whatever_is_flagged(document):
     assert found.baselines["eager"].outcome == "slower"
 
 
-def test_why_calls_are_made_one_by_one_is_told(document):
+def test_the_reason_for_calls_without_graphs_is_reported(document):
     assert document(1e-5, 2e-5).not_captured == "memory holds inputs for 9 calls"
 
 
@@ -145,17 +145,17 @@ def test_launching_counts_where_it_is_in_the_figures(document, monkeypatch, wait
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_times_of_calls_that_wait_are_said_to_be_a_hosts(document, waits):
+def test_times_of_calls_that_wait_are_host_bound(document, waits):
     assert ("host_bound" in document(1e-5, 1e-5, waits=waits).flags) is waits
 
 
-def test_what_disturbed_is_told(document):
+def test_disturbances_are_reported(document):
     found = document(1e-5, 2e-5, watch=DeviceWatch("throttled"))
     assert (found.flags, found.repeated) == (("throttled",), ("clock moved",))
     assert found.baselines["eager"].outcome == "faster"
 
 
-def test_static_facts_stand_under_whose_they_are(document):
+def test_static_facts_are_listed_under_their_side(document):
     found = document(1e-5, 2e-5, binaries=[BINARY])
     assert list(found.kernels) == ["candidate"]
     assert found.kernels["candidate"][0].registers == 10

@@ -80,7 +80,7 @@ def test_a_narrow_tie_is_one_and_needs_no_reason():
         ({"eager": (1.9, 1.5, 2.2, "faster"), "flags": ("host_bound",)}, "faster", "1.9000"),
     ],
 )
-def test_all_others_say_why(about, found, why):
+def test_every_other_outcome_has_a_reason(about, found, why):
     said, reason = outcome(**about)
     assert said == found
     assert why in reason

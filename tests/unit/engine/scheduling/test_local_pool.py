@@ -71,7 +71,7 @@ def test_a_user_who_interrupts_does_not_wait_long():
     assert STOP_S <= 10
 
 
-def test_judges_at_work_end_together_when_nobody_wants_more(tmp_path):
+def test_judges_at_work_end_together_when_the_caller_stops(tmp_path):
     """They may all be waiting for a device: one after the other they would take minutes."""
     jobs = [Sum(task=str(i), numbers=(), flag=str(tmp_path)) for i in range(8)]
     events = LocalPool(work=report_and_stay, workers=8, stop_s=1.0).run(jobs)
@@ -85,7 +85,7 @@ def test_judges_at_work_end_together_when_nobody_wants_more(tmp_path):
     assert not any(map(is_there, pids))
 
 
-def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(tmp_path):
+def test_a_judge_that_finishes_in_time_is_not_killed_with_the_others(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
     events = LocalPool(work=stay_or_finish_soon, workers=2, stop_s=1.5).run(jobs)
     for _ in jobs:
@@ -94,7 +94,7 @@ def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["ends"]
 
 
-def test_what_is_not_done_at_the_moment_is_not_waited_for(tmp_path):
+def test_jobs_that_miss_the_deadline_are_not_waited_for(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
     began = time.monotonic()
     events = list(LocalPool(work=stay_or_finish_soon, workers=2, until=began + 2).run(jobs))

@@ -131,14 +131,14 @@ def test_a_job_that_kills_two_workers_has_the_result_of_the_lost():
     assert all(found[j] == 10 * j.number for j in jobs if j.number != 4)
 
 
-def test_a_job_that_kills_workers_takes_no_others_along():
+def test_a_job_that_kills_workers_takes_no_other_job_with_it():
     jobs = [Sum(task="ab"[i % 3 == 0], number=i) for i in range(20)]
     found = dict(results(jobs, Then(wanted=everything, work=die_at_four, lost=gone, batch=8)))
     assert [j.number for j, result in found.items() if isinstance(result, str)] == [4]
     assert all(found[j] == 10 * j.number for j in jobs if j.number != 4)
 
 
-def test_what_is_lost_is_named_even_if_it_is_all_there_is():
+def test_a_lost_job_is_named_even_if_it_is_the_only_one():
     (found,) = results([Sum(task="a", number=4)], Then(wanted=even, work=die_at_four, lost=gone))
     assert found[1].startswith("4 lost")
 

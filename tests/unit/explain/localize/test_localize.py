@@ -435,7 +435,7 @@ def test_errors_as_of_half_precision_are_named():
 
 
 @pytest.mark.parametrize("of", [torch.ones_like, lambda reference: reference])
-def test_errors_of_one_sign_or_in_proportion_to_what_is_due_are_not_said_to_be_rounding(of):
+def test_errors_of_one_sign_or_in_proportion_to_the_values_are_not_called_rounding(of):
     """As of a variance without its correction, or a decay that is left out."""
     reference = noise(40, 50)
     output = reference + 1e-3 * of(reference) * noise(40, 50, low=0.7, high=1.3)
@@ -458,7 +458,7 @@ def test_an_error_in_a_few_columns_is_not_said_to_grow():
     assert "grows" not in explain(output, reference, wrong=wrong, blocks=(125,)).sentence
 
 
-def test_without_a_pattern_the_worst_element_is_told():
+def test_without_a_pattern_the_worst_element_is_reported():
     reference = noise(6, 20)
     output = reference + noise(6, 20).sin() ** 3
     output[2, 5] = 50.0
@@ -488,7 +488,7 @@ def test_a_cause_that_the_probes_found_comes_first(kind, tag, words):
     assert "wrong only in the last partial tile" in fault.sentence
 
 
-def test_several_causes_are_all_told_with_their_shares():
+def test_several_causes_are_all_reported_with_their_shares():
     reference, output = noise(4, 100), noise(4, 100)
     output[:, 96:] = 9.0
     causes = (
@@ -502,7 +502,7 @@ def test_several_causes_are_all_told_with_their_shares():
     ) in fault.sentence
 
 
-def test_the_share_of_a_cause_that_is_not_the_kind_is_told_too():
+def test_the_share_of_a_minor_cause_is_reported_too():
     reference, output = noise(4, 100), noise(4, 100)
     output[:, 96:] = 9.0
     causes = (Cause(kind="nondeterministic", elements=1, share=0.0625),)
@@ -660,7 +660,7 @@ def test_a_leap_of_the_error_at_one_size_is_not_called_growth():
     assert fault.tag != "grows"
 
 
-def test_of_several_right_answers_none_is_called_due():
+def test_none_of_several_right_answers_is_called_expected():
     reference, output = noise(4, 50).abs().round(), noise(4, 50).abs().round()
     output[:, 48:] = 7.0
     wrong = torch.zeros(4, 50, dtype=torch.bool)
@@ -727,7 +727,7 @@ def test_luck_is_the_chance_of_drawing_only_from_the_offered():
     assert luck(chosen=3, offered=2, total=4) == 0.0
 
 
-def test_an_output_without_dims_is_told():
+def test_an_output_without_dims_is_described():
     one = torch.tensor(3.0, dtype=torch.float64)
     fault = localize(
         FailureEvidence(

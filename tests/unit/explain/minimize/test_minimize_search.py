@@ -30,7 +30,7 @@ def test_the_trail_leads_from_the_given_value_to_the_least_in_falling_order():
     assert trail == (100, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, *range(39, 29, -1))
 
 
-def test_a_value_that_is_not_simpler_is_never_accepted_nor_asked():
+def test_a_value_that_is_not_simpler_is_never_accepted_nor_tested():
     asked = []
     minimize(
         5,
@@ -42,7 +42,7 @@ def test_a_value_that_is_not_simpler_is_never_accepted_nor_asked():
     assert asked == []
 
 
-def test_no_value_is_asked_twice():
+def test_no_value_is_tested_twice():
     asked = []
 
     def fails(n):
@@ -53,7 +53,7 @@ def test_no_value_is_asked_twice():
     assert len(asked) == len(set(asked))
 
 
-def test_the_given_value_is_not_asked():
+def test_the_given_value_is_not_tested():
     asked = []
     minimize(3, lower, lambda n: bool(asked.append(n)), key=identity, budget=budget())
     assert asked == [1, 2]

@@ -56,7 +56,7 @@ def called(tmp_path):
     return run
 
 
-def test_each_row_is_called_to_warm_up_and_once_more(called, tmp_path):
+def test_each_buffer_is_called_to_warm_up_and_once_more(called, tmp_path):
     done = called(COUNTS.format(path=str(tmp_path / "log")))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "log").read_text().splitlines() == ["called"] * 6

@@ -104,7 +104,7 @@ def test_a_launch_is_made_or_not_made_as_the_answer_says(libraries, linked, func
     assert x.value == (3 if made else 0)
 
 
-def test_nothing_is_asked_afterwards(libraries):
+def test_launches_after_the_call_are_not_observed(libraries):
     x, asked = ctypes.c_int(0), Launches(made=False)
     for linked in ("lazy", "now"):
         with watched(is_own, asked):
@@ -113,7 +113,7 @@ def test_nothing_is_asked_afterwards(libraries):
     assert (asked.names, x.value) == ([], 2)
 
 
-def test_launches_of_an_installed_package_are_not_asked_about(libraries):
+def test_launches_of_an_installed_package_are_not_observed(libraries):
     x, asked = ctypes.c_int(0), Launches(made=False)
     with watched(is_own, asked):
         assert libraries["package"].once(ctypes.byref(x)) == 0

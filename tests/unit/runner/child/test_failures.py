@@ -42,7 +42,7 @@ def seen(error, caller="nowhere.py"):
         (UnsupportedError("needs a GPU"), "unsupported"),
     ],
 )
-def test_who_refused_is_told_apart(error, ended):
+def test_the_compiler_and_the_kernel_are_told_apart_as_causes(error, ended):
     found = seen(error)
     assert (found.ended, found.error, found.message) == (ended, type(error).__name__, str(error))
 

@@ -91,7 +91,7 @@ def filled(device="cpu"):
 
 
 @pytest.mark.parametrize("name", [*allocations(), *filled()])
-def test_a_guarded_allocation_is_laid_out_as_asked_and_aligned(name):
+def test_a_guarded_allocation_has_the_requested_layout_and_is_aligned(name):
     make = {**allocations(), **filled()}[name]
     plain = make()
     with Guard(POISON) as guard:

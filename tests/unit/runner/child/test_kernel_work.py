@@ -82,7 +82,7 @@ def test_own_kernels_come_first():
     assert (work.own, work.launches, work.elements, work.stored) == (1, 2, 6, 0)
 
 
-def test_a_call_that_was_not_asked_about_says_nothing():
+def test_a_call_without_the_request_reports_nothing():
     kernel_work.begin("run", CPU)
     assert kernel_work.collect([torch.ones(2)], seen=True) is None
 

@@ -193,12 +193,12 @@ def called(training, *updated):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_model_is_called_in_the_mode_that_is_asked_for(training):
+def test_a_model_is_called_in_the_requested_mode(training):
     call, inputs = build(Told, called(training), "cpu")
     assert torch.equal(call(*inputs), X + float(training))
 
 
-def test_what_a_call_updates_comes_after_its_outputs_where_that_is_asked_for():
+def test_requested_updates_follow_the_outputs():
     call, inputs = build(Told, called(None, "seen"), "cpu")
     returned, seen = call(*inputs)
     assert torch.equal(returned, X + 1)

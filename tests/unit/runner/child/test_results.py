@@ -101,7 +101,7 @@ def test_containers_and_named_tuples_are_flattened(returned):
     ids=lambda value: type.__dict__["__name__"].__get__(type(value)),
 )
 @pytest.mark.parametrize("inside", [False, True])
-def test_no_class_of_a_candidates_has_a_say(late, inside):
+def test_no_class_of_the_candidate_runs_code(late, inside):
     found = results([late] if inside else late, arrays=True)
     assert [type(r) for r in found] == [OtherResult]
     assert found[0].type != "NoneType"

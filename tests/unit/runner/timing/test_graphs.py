@@ -101,7 +101,7 @@ def batch(captured, *groups, starts):
 STARTS = tuple(range(50, 60))
 
 
-def test_a_lap_over_groups_makes_their_calls_again_on_fresh_contents(captured):
+def test_a_batch_over_groups_repeats_their_calls_on_fresh_contents(captured):
     made = captured(doubled)
     batch(made, 1, 0, starts=STARTS)
     # The last call of group 0 is that on row 9.
@@ -110,7 +110,7 @@ def test_a_lap_over_groups_makes_their_calls_again_on_fresh_contents(captured):
     assert floats(made.do(ShowResult()).results[0].data) == (110.0, 112.0, 114.0)
 
 
-def test_groups_are_captured_in_the_order_that_is_asked_for(captured):
+def test_groups_are_captured_in_the_requested_order(captured):
     buffers = []
 
     def entry(x):
@@ -124,7 +124,7 @@ def test_groups_are_captured_in_the_order_that_is_asked_for(captured):
     assert floats(made.do(ShowResult()).results[0].data) == (100.0, 102.0, 104.0)
 
 
-def test_sampled_calls_of_a_graph_get_what_waits_for_them_then(captured):
+def test_checked_calls_of_a_graph_get_known_contents(captured):
     made = captured(doubled)
     for first in (50, 20):
         starts = (first, first + 5, *range(70, 78))
@@ -175,7 +175,7 @@ def test_results_computed_together_when_a_group_begins_are_of_other_inputs(captu
     assert second == (116.0, 112.0)
 
 
-def test_without_samples_all_is_as_it_was(captured):
+def test_without_spot_checks_contents_stay_as_they_were(captured):
     made = captured(doubled, spot_check=None)
     batch(made, 3, starts=STARTS)
     assert floats(made.do(ShowResult()).results[0].data) == (112.0, 114.0, 116.0)

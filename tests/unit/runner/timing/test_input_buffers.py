@@ -61,7 +61,7 @@ def last(made):
     ],
 )
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (700,)])
-def test_whatever_a_row_holds_is_hidden_and_comes_back_bit_by_bit(dtype, shape):
+def test_any_contents_of_a_buffer_are_hidden_and_come_back_bit_by_bit(dtype, shape):
     pool = (torch.arange(1000) % 7).to(torch.float32).to(dtype)
     made = held(shape, pool)
     before = made.slab.clone().view(torch.uint8)
@@ -75,7 +75,7 @@ def test_whatever_a_row_holds_is_hidden_and_comes_back_bit_by_bit(dtype, shape):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64])
 @pytest.mark.parametrize(("together", "one_by_one"), [(2**16, 2**22), (2, 2**22), (2, 3)])
-def test_rows_are_windows_times_factors_however_they_are_filled(
+def test_buffers_hold_windows_times_factors_however_they_are_filled(
     monkeypatch, dtype, together, one_by_one
 ):
     monkeypatch.setattr(input_buffers, "_TOGETHER", together)
@@ -90,7 +90,7 @@ def test_rows_are_windows_times_factors_however_they_are_filled(
         assert torch.equal(made.buffer(buffer), window.reshape(5, 7))
 
 
-def test_all_of_small_rows_is_hidden():
+def test_small_buffers_are_hidden_completely():
     made = held((3, 5), POOL)
     before = made.slab.clone()
     made.flip()
@@ -98,7 +98,7 @@ def test_all_of_small_rows_is_hidden():
     assert (made.slab[:, :15] != before[:, :15]).all()
 
 
-def test_of_large_rows_a_part_is_hidden_that_nobody_knows_beforehand(monkeypatch):
+def test_an_unpredictable_part_of_large_buffers_is_hidden(monkeypatch):
     monkeypatch.setattr(input_buffers, "_MOST_HIDDEN", 4 * 8 * 10)
     found = set()
     for _ in range(8):
@@ -112,7 +112,7 @@ def test_of_large_rows_a_part_is_hidden_that_nobody_knows_beforehand(monkeypatch
     assert len(found) > 1
 
 
-def test_rows_of_no_elements_have_nothing_to_hide():
+def test_empty_buffers_have_nothing_to_hide():
     made = held((0, 3), POOL)
     made.flip()
     assert made.hidden is None
@@ -135,7 +135,7 @@ def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_
     assert torch.equal(seen[1], POOL[20:23])
 
 
-def test_calls_find_contents_as_they_are_lap_after_lap():
+def test_calls_find_the_right_contents_batch_after_batch():
     made = tracked(lambda x: x * 2)
     for hidden in (True, False, True, True):
         made.do(RunBatch(buffers=(2, 1), hidden=hidden))

@@ -37,7 +37,7 @@ def test_keeping_elements_takes_no_memory(result):
     assert memory.taken == ["aten.zeros.default"]
 
 
-def test_lines_are_those_of_the_rows_that_were_asked_for():
+def test_lines_belong_to_the_requested_buffers():
     samples = SpotRecorder(ASKED, CPU, torch.zeros(6))
     samples.keep(5, torch.arange(6.0))
     samples.keep(7, -torch.arange(6.0))
@@ -46,14 +46,14 @@ def test_lines_are_those_of_the_rows_that_were_asked_for():
     assert lines.tolist() == [[-5.0, 0.0], [5.0, 0.0]]
 
 
-def test_a_call_that_was_not_made_is_no_right_one():
+def test_a_call_that_was_not_made_is_not_right():
     samples = SpotRecorder(ASKED, CPU, torch.ones(6))
     samples.keep(7, torch.ones(6))
     lines = torch.frombuffer(bytearray(samples.results()[0].data), dtype=torch.float32)
     assert lines.tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
-def test_a_class_of_the_candidates_has_no_say():
+def test_a_class_of_the_candidate_runs_no_code():
     class Mine(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -78,7 +78,7 @@ ASKS = {
 
 
 @pytest.mark.parametrize("name", ASKS)
-def test_what_a_candidate_replaced_is_not_asked(monkeypatch, name):
+def test_a_function_that_a_candidate_replaced_is_not_called(monkeypatch, name):
     class ToldError(Exception):
         pass
 

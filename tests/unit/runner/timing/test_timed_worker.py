@@ -141,7 +141,7 @@ def test_a_numpy_kernel_is_timed_too(timed):
     assert floats(shown(session).results[0].data) == (8.0, 9.0, 10.0)
 
 
-def test_each_call_sees_a_row_of_its_own(timed):
+def test_each_call_sees_its_own_buffer(timed):
     session = timed(
         """
         import torch
@@ -156,7 +156,7 @@ def test_each_call_sees_a_row_of_its_own(timed):
     assert floats(shown(session).results[0].data) == (4.0, 3.0, 2.0, 1.0, 4.0)
 
 
-def test_rows_keep_their_memory_and_get_fresh_contents(timed):
+def test_buffers_keep_their_memory_and_get_fresh_contents(timed):
     session = timed(
         """
         import torch
@@ -177,7 +177,7 @@ def test_rows_keep_their_memory_and_get_fresh_contents(timed):
     assert floats(shown(session).results[0].data) == (9.0, 10.0, 11.0, 1.0)
 
 
-def test_rows_can_be_given_back_and_made_again_from_the_same_stock(timed):
+def test_buffers_can_be_freed_and_allocated_again_from_the_same_inputs(timed):
     session = timed(TORCH)
     stock(session)
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(3,)), AllocateBuffers(count=0))
@@ -194,21 +194,21 @@ def test_what_was_written_in_place_is_shown(timed):
     assert floats(seen.buffers["x"]) == (20.5, 21.5, 22.5)
 
 
-def test_what_is_not_to_be_shown_is_not(timed):
+def test_an_input_that_is_not_shown_stays_hidden(timed):
     session = timed(TORCH)
     stock(session)
     well(session, refill(0, 0, 0, 0), RunBatch(buffers=(0,)))
     assert shown(session).buffers == {}
 
 
-def test_a_row_is_aligned_as_an_allocation_is(timed):
+def test_a_buffer_is_aligned_like_an_allocation(timed):
     session = timed("import torch\ndef f(x):\n    return torch.tensor([x.data_ptr() % 16.0])\n")
     stock(session)
     well(session, refill(0, 1, 2, 3), RunBatch(buffers=(3,)))
     assert floats(shown(session).results[0].data) == (0.0,)
 
 
-def test_weights_are_the_same_in_all_rows(timed):
+def test_weights_are_the_same_in_all_buffers(timed):
     session = timed("def f(x, w):\n    return x + w\n")
     stock(session, supply(), supply("w", pool=(100.0, 200.0, 300.0), fixed=True))
     well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 3)))
@@ -256,7 +256,7 @@ def test_a_pool_is_read_where_it_lies(timed):
     assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
 
 
-def test_what_laps_need_can_be_rehearsed_before_anything_is_loaded(monkeypatch):
+def test_batches_can_be_rehearsed_before_anything_is_loaded(monkeypatch):
     batches, batch = [], TimedWorker.batch
 
     def told(track, asked):
@@ -271,7 +271,7 @@ def test_what_laps_need_can_be_rehearsed_before_anything_is_loaded(monkeypatch):
     assert not [each for each in gc.get_objects() if type(each) is TimedWorker]
 
 
-def test_a_pool_that_several_contests_share_is_on_the_device_once():
+def test_a_pool_that_several_benchmarks_share_is_on_the_device_once():
     cpu = torch.device("cpu")
     held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     given = replace(supply(pool=()), path=held.path)
@@ -288,7 +288,7 @@ def test_a_pool_that_several_contests_share_is_on_the_device_once():
     assert pooled(replace(supply(pool=()), path=path), cpu).tolist() == list(POOL[::-1])
 
 
-def test_a_pool_goes_with_the_last_who_has_it():
+def test_a_pool_is_freed_with_its_last_user():
     held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     pool = weakref.ref(pooled(replace(supply(pool=()), path=held.path), torch.device("cpu")))
     gc.collect()
@@ -311,7 +311,7 @@ def test_an_empty_tensor_can_be_timed(timed):
     assert shown(session, x=0).results[0].shape == (0,)
 
 
-def test_a_lap_says_what_it_took(timed):
+def test_a_batch_reports_its_times(timed):
     session = timed(TORCH)
     stock(session)
     timings = well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 1))).timings
@@ -320,7 +320,7 @@ def test_a_lap_says_what_it_took(timed):
 
 
 @pytest.mark.parametrize("claim", ["float('nan')", "-1.0", "'fast'", "None", "[0.1]"])
-def test_a_time_that_is_no_time_is_nonsense(timed, claim):
+def test_a_time_that_is_not_a_number_is_malformed(timed, claim):
     """Times are claims: the candidate lives where they are taken."""
     session = timed(
         f"""
@@ -337,7 +337,7 @@ def test_a_time_that_is_no_time_is_nonsense(timed, claim):
 
 
 @pytest.mark.parametrize("claim", ["float('inf')", "10**400"])
-def test_a_time_without_end_is_nonsense(timed, claim):
+def test_an_infinite_time_is_malformed(timed, claim):
     session = timed(
         f"""
         from kerneltruth.runner.timing import timed_worker
@@ -360,7 +360,7 @@ def test_a_time_without_end_is_nonsense(timed, claim):
         CaptureGraphs(groups=((0,),), order=(0,)),
     ],
 )
-def test_an_errand_before_its_stock_is_lost(timed, errand):
+def test_a_batch_before_its_inputs_is_lost(timed, errand):
     session = timed(TORCH)
     assert session.errand(errand).ended == "lost"
     # Nothing is left of what the child held.
@@ -389,14 +389,14 @@ def test_slots_are_apart(timed):
     assert floats(well(session, ShowResult(slot=1)).results[0].data) == (100.0, 102.0, 104.0)
 
 
-def test_what_the_candidate_raises_is_told(timed):
+def test_an_exception_of_the_candidate_is_reported(timed):
     session = timed("def f(x):\n    raise ValueError('not today')\n")
     stock(session)
     seen = session.errand(RunBatch(buffers=(0,)))
     assert (seen.ended, seen.error, seen.message) == ("raised", "ValueError", "not today")
 
 
-def test_a_source_that_does_not_load_says_so_at_its_first_errand(timed):
+def test_a_source_that_does_not_load_says_so_at_its_first_message(timed):
     seen = timed("def f(x):\n    return x\nraise OSError('no')\n").errand(
         PrepareInputs(arguments=())
     )
@@ -437,7 +437,7 @@ def f(x):
     ("base", "result"),
     [("tuple", "Late((x,))"), ("list", "Late([x])"), ("torch.Tensor", "x.as_subclass(Late)")],
 )
-def test_a_result_that_computes_itself_after_the_lap_is_of_the_wrong_type(timed, base, result):
+def test_a_result_that_computes_itself_after_the_batch_has_the_wrong_type(timed, base, result):
     session = timed(LATE.format(base=base, result=result))
     stock(session, supply())
     well(session, refill(10, 20, 0, 1), RunBatch(buffers=(0, 1, 2, 3)))
@@ -445,7 +445,7 @@ def test_a_result_that_computes_itself_after_the_lap_is_of_the_wrong_type(timed,
     assert found.type == "Late"
 
 
-def test_what_is_finished_after_a_lap_was_not_finished_in_it(timed):
+def test_work_finished_after_a_batch_does_not_count_in_it(timed):
     session = timed(
         """
         import torch
@@ -504,7 +504,7 @@ SAMPLED_LAP = (
 )
 
 
-def test_some_elements_of_sampled_calls_are_kept_with_inputs_that_came_late(timed):
+def test_some_elements_of_checked_calls_are_kept_on_late_inputs(timed):
     session = timed(TORCH)
     stock(session)
     well(session, *SAMPLED_LAP)
@@ -516,7 +516,7 @@ def test_some_elements_of_sampled_calls_are_kept_with_inputs_that_came_late(time
     assert floats(shown(session).results[0].data) == (0.0, 2.0, 4.0)
 
 
-def test_whoever_computed_results_beforehand_computed_others(timed):
+def test_results_computed_ahead_of_time_are_wrong(timed):
     session = timed(
         """
         import torch
@@ -534,7 +534,7 @@ def test_whoever_computed_results_beforehand_computed_others(timed):
     assert floats(kept(session)[0].data) == (60.0, 64.0, 0.0, 4.0)
 
 
-def test_calls_that_are_not_sampled_keep_their_own_inputs(timed):
+def test_unchecked_calls_keep_their_own_inputs(timed):
     session = timed(TORCH)
     stock(session)
     well(session, *SAMPLED_LAP, refill(0, 10, 20, 30), SpotCheck(), RunBatch(buffers=(1, 3)))
@@ -590,7 +590,7 @@ def test_each_output_has_its_elements(timed):
         ("x[:2] if float(x[1]) == 1 else x + 1", r"tensors of \[2\] elements"),
     ],
 )
-def test_a_result_of_another_form_is_told(timed, gives, said):
+def test_a_result_of_another_form_is_reported(timed, gives, said):
     session = timed(f"import torch\ndef f(x):\n    return {gives}\n")
     stock(session)
     well(session, *SAMPLED_LAP)
@@ -599,7 +599,7 @@ def test_a_result_of_another_form_is_told(timed, gives, said):
     assert re.search(said, result.text)
 
 
-def test_a_candidate_that_watches_operators_does_not_hear_of_samples(timed):
+def test_a_candidate_that_watches_operators_does_not_see_spot_checks(timed):
     session = timed(
         """
         import torch
@@ -668,7 +668,7 @@ RELU = task(
 )
 
 
-def test_a_contest_shows_what_the_candidate_made_of_known_contents(timed):
+def test_a_benchmark_shows_the_candidates_results_on_known_contents(timed):
     session = timed("import torch\ndef relu(x):\n    return x.clamp(min=0)\n", "relu")
     case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
     benchmark = contested(session, RELU, case)
@@ -678,7 +678,7 @@ def test_a_contest_shows_what_the_candidate_made_of_known_contents(timed):
     assert seen.seen.results[0].data == x.clamp(min=0).numpy().tobytes()
 
 
-def test_a_candidate_that_raises_within_a_contest_is_named(timed):
+def test_a_candidate_that_raises_within_a_benchmark_is_named(timed):
     session = timed(
         """
         calls = []

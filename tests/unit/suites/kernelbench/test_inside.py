@@ -36,7 +36,7 @@ def counted(call, shortened):
             return counter, call()
 
 
-def test_a_truth_is_found_by_one_thread_unless_more_are_asked_for():
+def test_a_reference_uses_one_thread_unless_more_are_requested():
     before = torch.get_num_threads()
     asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
     asked |= {"training": None, "updated": []}

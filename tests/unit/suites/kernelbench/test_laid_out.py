@@ -51,7 +51,7 @@ def test_shapes_are_those_that_torch_gives():
         assert shapes(mode, side) == shapes(nullcontext(), side)
 
 
-def test_what_was_asked_before_is_not_asked_again():
+def test_a_known_shape_is_not_computed_again():
     mode, costly = (
         RecordedLayouts(),
         {"convolution", "native_batch_norm", "hardtanh_", "uniform_", "max"},

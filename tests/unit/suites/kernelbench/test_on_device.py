@@ -95,7 +95,7 @@ def test_a_bound_from_the_device_is_that_of_evaluations_one_by_one(made, device)
     assert float(there.bound.max()) < 0.1
 
 
-def test_small_cases_are_not_asked_there(made, device):
+def test_small_cases_do_not_run_on_the_device(made, device):
     _, task = made(LARGE)
     _, *others = generate(task, seed=1, count=4)
     before = device.opened
@@ -105,7 +105,7 @@ def test_small_cases_are_not_asked_there(made, device):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_in_half_precision_what_the_device_gives_is_asked_beside(made, runner, device, dtype):
+def test_half_precision_also_uses_the_devices_results(made, runner, device, dtype):
     """Its libraries round at other places of every layer than those of a CPU."""
     _, there = made(LINEAR)
     _, here = made(LINEAR, on_device=None)
@@ -145,7 +145,7 @@ def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner, monke
     }
 
 
-def test_what_timed_calls_must_give_comes_from_there_too(made, device):
+def test_expected_results_of_timed_calls_come_from_the_device_too(made, device):
     _, task = made(LARGE)
     case = timed_cases(task)[-1]
     before = device.opened
@@ -172,7 +172,7 @@ def short_of_memory(monkeypatch, device):
     return asked
 
 
-def test_a_device_without_memory_is_asked_twice_and_then_the_cpu(made, short_of_memory):
+def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, short_of_memory):
     _, task = made(LARGE)
     expectation = expect(task, first_of(task), Policy())
     assert expectation.invalid is None

@@ -136,18 +136,18 @@ def to_time(constants, attempt, most=2**25):
     return Search(constants, attempt, seed=7).to_time(own, lambda o: o.inputs[0].elements <= most)
 
 
-def test_to_be_timed_a_problem_keeps_its_own_constants_where_they_are_small_enough():
+def test_timing_keeps_a_problems_own_constants_if_they_are_small_enough():
     constants = {"rows": 4096, "columns": 8192}
     assert to_time(constants, lambda c: outline(c.values())).constants == constants
 
 
-def test_to_be_timed_the_largest_constant_is_halved_as_often_as_it_takes():
+def test_timing_halves_the_largest_constant_until_a_call_is_small_enough():
     found = to_time({"rows": 4096, "columns": 393216}, lambda c: outline(c.values()))
     assert found.constants == {"rows": 4096, "columns": 6144}
     assert found.outline.shapes[0] == ((4096, 6144),)
 
 
-def test_to_be_timed_constants_of_one_value_are_halved_together():
+def test_timing_halves_equal_constants_together():
     def attempt(constants):
         equal = constants["rows"] == constants["columns"]
         return outline(constants.values()) if equal else None
@@ -156,7 +156,7 @@ def test_to_be_timed_constants_of_one_value_are_halved_together():
     assert found.constants == {"rows": 4096, "columns": 4096}
 
 
-def test_to_be_timed_what_a_problem_rejects_stays_and_others_are_halved():
+def test_timing_keeps_a_constant_that_a_problem_needs_and_halves_others():
     def attempt(constants):
         return outline(constants.values()) if constants["columns"] == 65536 else None
 
@@ -164,7 +164,7 @@ def test_to_be_timed_what_a_problem_rejects_stays_and_others_are_halved():
     assert found.constants == {"rows": 512, "columns": 65536}
 
 
-def test_to_be_timed_what_makes_nothing_smaller_stays():
+def test_timing_keeps_a_constant_that_makes_nothing_smaller():
     def attempt(constants):
         return outline((constants["rows"], 4096))
 
@@ -177,12 +177,12 @@ def test_a_problem_that_nothing_makes_small_enough_is_not_timed_at_such_a_size()
     assert to_time({"rows": 4096}, lambda c: outline((4096, 16384))) is None
 
 
-def test_to_be_timed_what_a_model_is_stays_as_it_is():
+def test_timing_keeps_the_constants_that_define_a_model():
     """A number of groups, a kernel, a rank: small numbers."""
     assert to_time({"groups": 12}, lambda c: outline((c["groups"], 2**23))) is None
 
 
-def test_to_be_timed_the_form_of_a_problem_stays():
+def test_timing_keeps_the_form_of_a_problem():
     def attempt(constants):
         found = outline(constants.values())
         if constants["columns"] < 65536:
@@ -208,5 +208,5 @@ FITS = replace(outline((4096, 8192), flops=2**37), state={})
         (replace(FITS, inputs=2 * FITS.inputs), False),
     ],
 )
-def test_a_call_can_be_timed_up_to_so_many_elements_and_operations(made, expected):
+def test_a_call_is_timed_up_to_a_limit_of_elements_and_operations(made, expected):
     assert can_be_timed(made) is expected

@@ -89,7 +89,7 @@ def bmm_claims(out, x, y):
     return broken("fused_bmm_dropout_gelu", {"input1": x, "input2": y}, (out,))
 
 
-def test_dropout_before_gelu_is_told_from_dropout_behind_it():
+def test_dropout_before_gelu_is_told_apart_from_dropout_after_it():
     x, y = noise(2, 16, 8) - 0.5, noise(2, 8, 24, seed=1) - 0.5
     keep = noise(2, 16, 24, seed=2) < 0.5
     assert bmm_claims(F.gelu((x @ y) * keep * 2), x, y) == []

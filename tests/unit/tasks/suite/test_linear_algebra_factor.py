@@ -102,7 +102,7 @@ def test_a_wrong_lu_is_not(claims, made, way):
     assert claims("lu", LU_WRONG[way](a), A=a)
 
 
-def test_lu_without_pivoting_is_right_where_it_is_asked_for(claims, made):
+def test_lu_without_pivoting_is_right_if_requested(claims, made):
     a = made("matrix", "ordered", 18, 18)
     _, lower, u = eliminated(a)
     assert claims("lu", (torch.empty(0), lower, u), A=a, pivot=False) == []

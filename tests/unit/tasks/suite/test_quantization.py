@@ -117,7 +117,7 @@ def test_a_result_that_is_far_off_breaks_the_published_thresholds(generator):
     assert found[:2] == ["1 - cosine similarity", "relative L1 error"]
 
 
-def test_nothing_is_demanded_where_inputs_have_no_codes(generator):
+def test_nothing_is_claimed_where_inputs_have_no_codes(generator):
     x, w = (torch.randn(s, generator=generator) for s in ((3, 4), (4, 5)))
     x[0, 0] = float("nan")
     assert broken("matmul_w8a8", torch.zeros(3, 5), input=x, weight=w) == []

@@ -44,7 +44,7 @@ def test_generators_in_wide_use_break_no_claim(bits, n):
         (lambda u: torch.where(u > 0.5, 0.9 + u / 10, u / 10), "variance - 1/12"),
     ],
 )
-def test_what_is_not_uniform_or_not_independent_is_told(spoil, claim):
+def test_numbers_that_are_not_uniform_or_not_independent_break_a_claim(spoil, claim):
     u = torch.rand(4096, generator=torch.Generator().manual_seed(0))
     assert claim in broken(spoil(u))
 
