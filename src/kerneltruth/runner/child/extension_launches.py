@@ -163,21 +163,31 @@ def _hook(slot: LaunchSlot, ask: Asked) -> Any:
     original = kind(ctypes.cast(getattr(library, slot.function), ctypes.c_void_p).value or 0)
 
     def launch(*arguments: int) -> int:
-        if ask(_name(slot.function, arguments[kernel]), slot.path):
+        if ask(_name(library, slot.function, arguments[kernel]), slot.path):
             return int(original(*arguments))
         return 0
 
     return kind(launch)
 
 
-def _name(function: str, kernel: int) -> str:
-    """A kernel's name with its namespaces, if it is known.
-
-    The runtime is not asked: what it refuses it would report at the candidate's next check.
-    """
-    handle = function.startswith(("__cuda", "cuLaunch"))
-    mangled = _drivers_name(kernel) if handle else _symbols_name(kernel)
+def _name(library: ctypes.CDLL, function: str, kernel: int) -> str:
+    """A kernel's name with its namespaces, if it is known."""
+    if function.startswith(("__cuda", "cuLaunch")):
+        mangled = _drivers_name(kernel)
+    else:
+        mangled = _symbols_name(kernel) or _runtimes_name(library, kernel)
     return qualified(_demangled(mangled)) if mangled else NAMELESS
+
+
+def _runtimes_name(library: ctypes.CDLL, address: int) -> bytes | None:
+    name = ctypes.c_char_p()
+    with contextlib.suppress(AttributeError):
+        # What the runtime refuses it reports at the next check, which is the candidate's.
+        if library.cudaPeekAtLastError() == 0:
+            if not library.cudaFuncGetName(ctypes.byref(name), ctypes.c_void_p(address)):
+                return name.value
+            library.cudaGetLastError()
+    return None
 
 
 def _drivers_name(handle: int) -> bytes | None:
