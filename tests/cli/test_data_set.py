@@ -60,7 +60,9 @@ def solution(name, source, of="rms_w96"):
 
 @pytest.fixture
 def data_set(tmp_path):
-    """A right and a wrong kernel that write their outputs, and a definition nobody can judge on."""
+    """A right and a wrong kernel that write their outputs, and a definition that cannot be judged
+    on.
+    """
     root = tmp_path / "data"
     random = "import torch\ndef run(x, scale):\n    return torch.rand_like(x)\n"
     objects = {

@@ -57,7 +57,7 @@ def test_a_disk_that_fills_up_leaves_a_run_that_goes_on(kt, candidate, tiny_disk
 
 @contextlib.contextmanager
 def largest_file(size):
-    """Let this process write no file beyond so many bytes."""
+    """Let this process write no file larger than a number of bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -21,7 +21,7 @@ def on_terminal(runners, monkeypatch):
 
     def shown_on(terminal):
         shown = bytearray()
-        # An error is how a terminal says that nobody writes to it any more.
+        # A terminal whose other end is closed reports an error.
         with contextlib.suppress(OSError):
             while data := os.read(terminal, 65536):
                 shown.extend(data)

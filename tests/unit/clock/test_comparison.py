@@ -128,7 +128,7 @@ def test_to_claim_a_slow_host_does_not_help(benchmark, host_s):
 @pytest.mark.parametrize("claims", [0.6, 0.8])
 @pytest.mark.parametrize("host_s", [0.97, 1.5, 1e4])
 def test_to_claim_a_host_as_slow_as_the_device_does_not_help(benchmark, call_s, claims, host_s):
-    """Where memory holds few inputs calls are made one by one, whoever the candidate is."""
+    """Without memory for many inputs, calls are made one by one for every candidate."""
     cheat = {"call_s": call_s, "claims": claims, "claims_host_s": host_s * call_s}
     made = benchmark(cheat, {"call_s": call_s}, effort=replace(MANY, memory_bytes=128 * 16))
     assert not made.graphs
@@ -166,7 +166,7 @@ def test_to_pretend_a_costly_child_does_not_help(benchmark):
 
 
 def test_work_after_the_events_is_seen_by_the_judge(benchmark):
-    """A side stream or thread that nobody waits for within the events."""
+    """A side stream or thread that the events do not wait for."""
     made = benchmark({"call_s": 2e-6, "each_s": 2e-5}, {"call_s": 2e-5})
     assert is_suspect(made)
     assert only(made).outcome != "faster"
@@ -238,7 +238,7 @@ def test_doubts_about_honest_claims_do_not_outlast_more_blocks_on_a_busy_host(be
 
 
 def cut(benchmark, blocks):
-    """The benchmark as it was after so many blocks."""
+    """Return the benchmark as it was after a number of blocks."""
     return SimpleNamespace(
         sides=benchmark.sides,
         blocks=benchmark.blocks[:blocks],

@@ -43,7 +43,7 @@ def evaluation(verdict=None, perf=None):
 
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed, monkeypatch):
-    """Contexts that end beside laps would disturb them, and nobody would notice."""
+    """Contexts that end beside batches would disturb them unnoticed."""
     asked = []
 
     def session(*about, ends_first, **more):

@@ -1,4 +1,4 @@
-"""Memory that others may read and nobody may change."""
+"""Memory that other processes may read and none may change."""
 
 import errno
 import fcntl

@@ -27,7 +27,7 @@ def begun(monkeypatch):
             sum(range(1000))
 
     monkeypatch.setattr(zygote_client.subprocess, "Popen", Struck)
-    # Whoever begins a process in the background may have it ignore Ctrl-C.
+    # A shell may start background processes so that they ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield found
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler

@@ -729,7 +729,7 @@ def test_a_baseline_shows_what_it_gives_for_known_contents(sides):
     before, blocks = len(eager.of(RunBatch)), len(benchmark.blocks)
     shown = list(benchmark.show_known(benchmark.sides[1]))
     assert [each.at for each in shown] == list(benchmark.known)
-    # Each by a call of its own, which nobody measures.
+    # Each by a call of its own, which is not measured.
     assert [batch.buffers for batch in eager.of(RunBatch)[before:]] == [(0,), (0,)]
     assert len(benchmark.blocks) == blocks
 

@@ -1,4 +1,4 @@
-"""Baselines of tasks that take turns; their processes are scripts, and nobody is timed."""
+"""Baselines of tasks that take turns; their processes are scripts, and nothing is timed."""
 
 import threading
 import time
@@ -368,7 +368,7 @@ def test_a_turn_waits_until_its_task_is_ready(cache):
 
     one = cache("eager", make=warming(relu=slowly))
     one.prepare_in_background([RELU], EFFORT)
-    # Others have theirs meanwhile.
+    # Other tasks have their turns in between.
     one.begin(SOFTMAX)
     assert ended == []
     go_on.set()

@@ -713,7 +713,7 @@ if not pathlib.Path(FLAG).exists():
 def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
     benchmarker, monkeypatch, tmp_path, others
 ):
-    """Also where nobody waits: candidates that were there beside it may be gone by then."""
+    """Even without waiting tasks: candidates that were beside it may be gone by then."""
     one, free_memory, flag = benchmarker("eager"), BaselineCache.free_memory, tmp_path / "flag"
 
     def made(self):

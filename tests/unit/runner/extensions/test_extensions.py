@@ -287,7 +287,7 @@ def test_only_one_process_precompiles(tmp_path, monkeypatch):
 
     def precompile(making, flags):
         made.append(flags)
-        # Another one that asks meanwhile has nothing to do.
+        # A second request in the meantime has nothing to do.
         kit.main([str(tmp_path), "-O3"])
         (making / "made").mkdir()
         return making / "made"
