@@ -4,10 +4,14 @@ import pytest
 
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
+from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.verdict import is_bad
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +20,29 @@ def evaluator():
     evaluator.start()
     yield evaluator
     evaluator.close()
+
+
+@pytest.fixture(scope="session")
+def verdict_on(evaluator):
+    """The verdict on a candidate: its first failure, after which nothing more is judged."""
+
+    def judge(task, candidate, plan):
+        with CandidateSession(
+            find(task),
+            candidate,
+            evaluator.runner,
+            evaluator.cache,
+            deadline_s=plan.deadline_s,
+            controls=evaluator.controls,
+        ) as session:
+            for event in evaluate_cases(session, plan):
+                if isinstance(event, AttemptEnded):
+                    return event.attempt.verdict
+                if is_bad(event.judgement.verdict):
+                    return event.judgement.verdict
+        raise AssertionError("an attempt has an end")
+
+    return judge
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ Each candidate has its products in TF32, as `tl.dot` has them on a GPU.
 
 import pytest
 
-from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
@@ -147,40 +146,35 @@ def changed(name, *parts):
     return source
 
 
-def judged(evaluator, name, source, **plan):
+def judged(verdict_on, name, source, **plan):
     task = f"kernelbenchx/{name}"
     candidate = read_candidate(source, f"{name}.py", task_names=(name,), task=name)
-    plan = Plan(compile=False, **plan)
-    return word(
-        evaluator.evaluate(
-            EvaluationRequest(name=name, task=task, candidate=candidate, plan=plan)
-        ).attempt.verdict
-    )
+    return word(verdict_on(task, candidate, Plan(compile=False, **plan)))
 
 
 @pytest.mark.parametrize("way", RIGHT)
 @pytest.mark.parametrize("name", TORCH)
-def test_tf32_passes(evaluator, name, way):
+def test_tf32_passes(verdict_on, name, way):
     source = changed(name, *RIGHT[way])
     if way == "cut off" or source != changed(name):
-        assert judged(evaluator, name, source, cases=24, promises=True) == "pass"
+        assert judged(verdict_on, name, source, cases=24, promises=True) == "pass"
 
 
 @pytest.mark.parametrize(("name", "mistake"), [(n, m) for n in WRONG for m in WRONG[n]])
-def test_a_mistake_beside_tf32_is_found(evaluator, name, mistake):
+def test_a_mistake_beside_tf32_is_found(verdict_on, name, mistake):
     source = changed(name, *WRONG[name][mistake])
     assert source != changed(name)
-    assert judged(evaluator, name, source, cases=16, promises=True) == "fail"
+    assert judged(verdict_on, name, source, cases=16, promises=True) == "fail"
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_policy_without_tf32_holds_products_to_float32(evaluator, name, monkeypatch):
+def test_a_policy_without_tf32_holds_products_to_float32(evaluator, verdict_on, name, monkeypatch):
     monkeypatch.setattr(evaluator, "cache", ExpectationCache(Policy(tf32=False)))
-    assert judged(evaluator, name, changed(name), cases=8) == "fail"
+    assert judged(verdict_on, name, changed(name), cases=8) == "fail"
 
 
 @pytest.mark.parametrize(("last", "verdict"), [("K", "pass"), ("K - 1", "fail")])
-def test_a_triton_kernel_in_tf32_passes_only_with_all_singular_values(evaluator, last, verdict):
+def test_a_triton_kernel_in_tf32_passes_only_with_all_singular_values(verdict_on, last, verdict):
     source = TRITON.replace("s_ptr + k, mask=k < K", f"s_ptr + k, mask=k < {last}")
     plan = {"cases": 10, "dtypes": ("float32",)}
-    assert judged(evaluator, "fused_svd_reconstruct", source, **plan) == verdict
+    assert judged(verdict_on, "fused_svd_reconstruct", source, **plan) == verdict

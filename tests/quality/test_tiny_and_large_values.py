@@ -5,7 +5,6 @@ Some are only met in one mode, so each mode is tried with them.
 
 import pytest
 
-from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.engine.requests import CASES
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
@@ -101,37 +100,35 @@ WITHIN = {
 }
 
 
-def verdict(evaluator, key, source=None, seed=0):
+def verdict(verdict_on, key, source=None, seed=0):
     """The verdict on a source, or on PyTorch's own function, in the cases of a run."""
     task = TASKS[key]
     candidate = eager_of(task)
     if source is not None:
         candidate = read_candidate(HEAD + source, "one.py", task_names=(task.name,), task=task.name)
     plan = Plan(seed=seed, cases=CASES, promises=True, domain="core", compile=False)
-    return evaluator.evaluate(
-        EvaluationRequest(name=key, task=key, candidate=candidate, plan=plan)
-    ).attempt.verdict
+    return verdict_on(key, candidate, plan)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", PLANTED)
-def test_the_naive_formula_is_caught(evaluator, name, seed):
-    found = verdict(evaluator, f"kernelbenchx/{name}", PLANTED[name], seed)
+def test_the_naive_formula_is_caught(verdict_on, name, seed):
+    found = verdict(verdict_on, f"kernelbenchx/{name}", PLANTED[name], seed)
     assert isinstance(found, Failed), found
     assert found.kind in ("value", "inf")
 
 
 @pytest.mark.parametrize("key", WITHIN)
-def test_the_naive_formula_of_one_mode_is_caught(evaluator, key):
+def test_the_naive_formula_of_one_mode_is_caught(verdict_on, key):
     name = WITHIN[key]
     right = eager_of(TASKS[key]).source
     assert f"F.{name}(" in right
     # It has its own name, so that a task's function of that name stays what it is.
     naive = NAIVE[name].replace(f"def {name}", f"def naive_{name}")
-    found = verdict(evaluator, key, naive + right.replace(f"F.{name}(", f"naive_{name}("))
+    found = verdict(verdict_on, key, naive + right.replace(f"F.{name}(", f"naive_{name}("))
     assert isinstance(found, Failed), found
 
 
 @pytest.mark.parametrize("key", [*(f"kernelbenchx/{name}" for name in PLANTED), *WITHIN])
-def test_pytorch_is_right(evaluator, key):
-    assert verdict(evaluator, key) == Passed()
+def test_pytorch_is_right(verdict_on, key):
+    assert verdict(verdict_on, key) == Passed()

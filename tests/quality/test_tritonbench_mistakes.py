@@ -2,7 +2,6 @@
 
 import pytest
 
-from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
@@ -298,15 +297,12 @@ PLANTED = [(name, what) for name, mistakes in MISTAKES.items() for what in mista
 
 
 @pytest.fixture(scope="module")
-def verdict(evaluator):
-    """What is said of a candidate for a task, when it is first found wrong or at the end."""
+def verdict(verdict_on):
+    """What is said of a candidate for a task."""
 
     def judge(name, candidate):
         plan = Plan(seed=0, cases=CASES, compile=False)
-        job = EvaluationRequest(
-            name=name, task=f"tritonbench/{name}", candidate=candidate, plan=plan
-        )
-        return word(evaluator.evaluate(job).attempt.verdict)
+        return word(verdict_on(f"tritonbench/{name}", candidate, plan))
 
     return judge
 

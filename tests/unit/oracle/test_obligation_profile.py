@@ -67,13 +67,6 @@ def test_a_candidate_that_is_wrong_on_strided_input_alone_breaks_that_alone():
     assert attempt.cases == 48
 
 
-def test_no_case_is_judged_twice_when_others_without_what_is_broken_take_its_place():
-    session = session_of(RELU, lambda call: right(call) if is_dense(call) else right(call) + 100)
-    *judged, _ = evaluate_cases(session, Plan())
-    cases = [event.judgement.case.identity for event in judged]
-    assert len({*cases}) == len(cases)
-
-
 def test_a_simpler_case_that_is_refused_does_not_fail_alike():
     def answer(call):
         if call.tensors["x"].shape[1] != 71:

@@ -24,17 +24,18 @@ def test_nothing_follows_a_failure(step):
         after(Phase.FAILED, step)
 
 
-@pytest.mark.parametrize("steps", [*product(BenchmarkStep, repeat=4)])
-def test_nothing_is_measured_before_it_is_prepared(steps):
-    phase, done = Phase.CREATED, []
-    for step in steps:
-        try:
-            phase = after(phase, step)
-        except InternalError:
-            continue
-        done.append(step)
-    if BenchmarkStep.MEASURE in done:
-        assert BenchmarkStep.PREPARE in done[: done.index(BenchmarkStep.MEASURE)]
+@pytest.mark.parametrize("first", [*BenchmarkStep])
+def test_nothing_is_measured_before_it_is_prepared(first):
+    for steps in product(BenchmarkStep, repeat=3):
+        phase, done = Phase.CREATED, []
+        for step in (first, *steps):
+            try:
+                phase = after(phase, step)
+            except InternalError:
+                continue
+            done.append(step)
+        if BenchmarkStep.MEASURE in done:
+            assert BenchmarkStep.PREPARE in done[: done.index(BenchmarkStep.MEASURE)]
 
 
 def test_measurements_outlive_a_baseline_that_fails_without_the_candidate():
@@ -42,16 +43,17 @@ def test_measurements_outlive_a_baseline_that_fails_without_the_candidate():
     assert after_failure(Phase.PREPARED, BenchmarkStep.MEASURE) is Phase.FAILED
 
 
-@pytest.mark.parametrize("events", [*product(ChildEvent, repeat=4)])
-def test_a_side_has_buffers_exactly_while_it_is_ready(events):
-    side = Side(name="eager", child=None)
-    for event in events:
-        before = side.readiness
-        try:
-            side.advance(event, buffers=8 if event is ChildEvent.ALLOCATED else 0)
-        except InternalError:
-            assert side.readiness is before
-        assert (side.buffers > 0) is (side.readiness is Readiness.READY)
+@pytest.mark.parametrize("first", [*ChildEvent])
+def test_a_side_has_buffers_exactly_while_it_is_ready(first):
+    for events in product(ChildEvent, repeat=3):
+        side = Side(name="eager", child=None)
+        for event in (first, *events):
+            before = side.readiness
+            try:
+                side.advance(event, buffers=8 if event is ChildEvent.ALLOCATED else 0)
+            except InternalError:
+                assert side.readiness is before
+            assert (side.buffers > 0) is (side.readiness is Readiness.READY)
 
 
 def test_captured_graphs_go_with_the_buffers_and_a_refusal_stays():
