@@ -7,35 +7,12 @@ as an answer is chosen by the judge's word, and would leave out the very kernels
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import grouped, labels
 from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
-from kerneltruth.documents.analysis import IllusionRates, RateRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Illusion:
-    """One wrong kernel that at least one check certifies.
-
-    Attributes:
-        checks: those that do.
-        finding: file name within the findings of run number `run`.
-    """
-
-    run: int
-    key: str
-    task: str
-    category: str | None
-    method: str | None
-    model: str | None
-    checks: tuple[str, ...]
-    verdict: str
-    kind: str | None
-    detail: str
-    finding: str | None
+from kerneltruth.documents.analysis import IllusionRates, IllusionRecord, RateRecord
 
 
 def checks_of(results: Sequence[Result]) -> tuple[str, ...]:
@@ -87,25 +64,28 @@ def illusion_share(study: Study) -> RateRecord:
     return clustered_rate((r.task, PASSED in r.checks.values()) for r in wrong)
 
 
-def illusions(results: Sequence[Result]) -> tuple[Illusion, ...]:
-    """List every illusion, in the order of the results."""
-    found = []
-    for result in results:
-        fooled = tuple(sorted(c for c, says in result.checks.items() if says == PASSED))
-        if fooled and rejected(result):
-            found.append(
-                Illusion(
-                    run=result.run,
-                    key=result.key,
-                    task=result.task,
-                    category=result.category,
-                    method=result.method,
-                    model=result.model,
-                    checks=fooled,
-                    verdict=result.verdict,
-                    kind=result.kind,
-                    detail=result.detail,
-                    finding=result.finding,
-                )
-            )
-    return tuple(found)
+def is_illusion(result: Result) -> bool:
+    """Return whether a check certifies a kernel that the judge rejects."""
+    return PASSED in result.checks.values() and rejected(result)
+
+
+def illusions(study: Study) -> tuple[IllusionRecord, ...]:
+    """List every illusion among the distinct kernels, in the order of the results."""
+    return tuple(_illusion(r, study) for r in study.distinct if is_illusion(r))
+
+
+def _illusion(result: Result, study: Study) -> IllusionRecord:
+    run = study.runs[result.run].path
+    return IllusionRecord(
+        run=run,
+        key=result.key,
+        task=result.task,
+        category=result.category,
+        method=result.method,
+        model=result.model,
+        checks=tuple(sorted(name for name, says in result.checks.items() if says == PASSED)),
+        verdict=result.verdict,
+        kind=result.kind,
+        detail=result.detail,
+        finding=None if result.finding is None else f"{run}/findings/{result.finding}",
+    )

@@ -19,7 +19,7 @@ from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.groups import DTYPE, METHOD, check_dimensions
-from kerneltruth.analysis.illusions import Illusion, illusion_rates, illusion_share, illusions
+from kerneltruth.analysis.illusions import illusion_rates, illusion_share, illusions
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
@@ -31,7 +31,6 @@ from kerneltruth.documents.analysis import (
     AnalyzeDocument,
     DevianceTables,
     IllusionRatesBy,
-    IllusionRecord,
     IllusionTables,
     RateTables,
     StageRatesBy,
@@ -226,24 +225,7 @@ def _illusions(study: Study) -> IllusionTables:
         by=tuple(
             IllusionRatesBy(by=by, rows=illusion_rates(study, by)) for by in (CATEGORY, METHOD)
         ),
-        findings=tuple(_illusion(found, study) for found in illusions(study.distinct)),
-    )
-
-
-def _illusion(found: Illusion, study: Study) -> IllusionRecord:
-    run = study.runs[found.run].path
-    return IllusionRecord(
-        run=run,
-        key=found.key,
-        task=found.task,
-        category=found.category,
-        method=found.method,
-        model=found.model,
-        checks=found.checks,
-        verdict=found.verdict,
-        kind=found.kind,
-        detail=found.detail,
-        finding=None if found.finding is None else f"{run}/findings/{found.finding}",
+        findings=illusions(study),
     )
 
 

@@ -100,6 +100,16 @@ class GroupRecord(Row, frozen=True, kw_only=True):
     verdict: Label = UNSET
     dtype: Label = UNSET
 
+    def is_by(self, by: Sequence[str]) -> bool:
+        """Return whether the row is of this break-down."""
+        return {name for name in _DIMENSIONS if self.label(name) is not UNSET} == set(by)
+
+
+_DIMENSIONS = (
+    *("category", "method", "model", "suite", "task"),
+    *("language", "round", "sample", "verdict", "dtype"),
+)
+
 
 class MethodRecord(Row, frozen=True, kw_only=True):
     """A row of a table by method."""
@@ -176,6 +186,10 @@ class RateTables(Model, frozen=True, kw_only=True):
 
     overall: StageRates
     by: tuple[StageRatesBy, ...]
+
+    def rows(self, by: Sequence[str]) -> tuple[StageRates, ...]:
+        """Return the rows of a break-down that was made."""
+        return next(each.rows for each in self.by if each.by == tuple(by))
 
 
 class UnsolvedTasks(GroupRecord, frozen=True, kw_only=True):

@@ -38,8 +38,13 @@ def test_a_right_kernel_that_the_check_refuses_is_a_false_alarm():
 
 
 def test_each_illusion_names_its_finding_and_the_checks_that_it_fools():
-    (found,) = illusions([*RESULTS, result("h", "unrefereeable", checks={"kb": "pass"})])
-    assert (found.task, found.checks, found.kind, found.finding) == ("b", ("kb",), "nan", "b.json")
+    (found,) = illusions(study(*RESULTS, result("h", "unrefereeable", checks={"kb": "pass"})))
+    assert (found.task, found.checks, found.kind, found.finding) == (
+        "b",
+        ("kb",),
+        "nan",
+        "run/findings/b.json",
+    )
 
 
 def test_checks_are_told_apart_and_broken_down():
@@ -61,7 +66,7 @@ def test_checks_are_told_apart_and_broken_down():
 
 def test_without_any_check_there_is_nothing_to_say():
     assert illusion_rates(study(result())) == ()
-    assert illusions([result("a", "fail")]) == ()
+    assert illusions(study(result("a", "fail"))) == ()
 
 
 def test_a_kernel_that_two_checks_pass_is_one_illusion_of_any():

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from kerneltruth.analysis.groups import methods_of
-from kerneltruth.analysis.illusions import asked, checks_of, illusions, rejected
+from kerneltruth.analysis.illusions import asked, checks_of, is_illusion, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
 from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
 from kerneltruth.analysis.speeds import EAGER, efficiency
@@ -200,12 +200,11 @@ def _flags(study: Study) -> list[int]:
     distinct = {(r.run, r.key) for r in study.distinct}
     answers = {(r.run, r.key) for r in study.answers}
     own = {(r.run, r.key) for c in chains(study.attempts) for r in [answer_of(c, study.kept)]}
-    fooling = {(i.run, i.key) for i in illusions(study.attempts)}
     found = []
     for r in study.attempts:
         name = (r.run, r.key)
         bits = DISTINCT * (name in distinct) | ANSWER * (name in answers) | OWN * (name in own)
-        bits |= ILLUSION * (name in fooling) | CALLED * r.called | CORRECT * r.correct
+        bits |= ILLUSION * is_illusion(r) | CALLED * r.called | CORRECT * r.correct
         bits |= TIMED * r.timed | JUDGED * (r.verdict not in NOT_JUDGED)
         bits |= FINDING * (r.finding is not None) | ASKED * asked(r) | WRONG * rejected(r)
         bits |= RAN_EXE * r.tried("exe") | RAN_PERF * r.tried("perf")

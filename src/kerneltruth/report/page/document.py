@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerneltruth.analysis.groups import methods_of
+from kerneltruth.analysis.groups import METHOD, methods_of
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import TORCH_ONLY
+from kerneltruth.analysis.study import CATEGORY, tables
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
 from kerneltruth.report.page.best import best_part, leaderboard_part
@@ -24,7 +25,16 @@ from kerneltruth.report.page.findings import AttemptDetail, attempt_detail
 from kerneltruth.report.page.fooled import illusion_tables
 from kerneltruth.report.page.gather import Gathered
 from kerneltruth.report.page.heat import LegendItem, VerdictMap, heat_map, legend
-from kerneltruth.report.page.rates import Tile, by_category, by_dtype, funnel, pass_at, tiles
+from kerneltruth.report.page.rates import (
+    DTYPES,
+    KS,
+    Tile,
+    by_category,
+    by_dtype,
+    funnel,
+    pass_at,
+    tiles,
+)
 from kerneltruth.report.page.rounds import RoundsPart, rounds_part
 from kerneltruth.report.page.speed import SpeedPart, light, speed_parts
 from kerneltruth.report.page.wording import count, label, shortened, visible
@@ -120,6 +130,7 @@ def page_document(
         seed: of the resampling behind the deviance.
     """
     study, answers = gathered.study, gathered.study.answers
+    found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=KS, seed=seed)
     details = packed(_details(gathered), most_bytes=MOST_DETAIL_BYTES)
     sources = packed(map(_source, gathered.sources.values()), most_bytes=MOST_SOURCE_BYTES)
     numbers = {sha: i for i, sha in enumerate(gathered.sources) if i < sources.count}
@@ -131,19 +142,19 @@ def page_document(
         kept=KEPT[study.kept],
         runs=[run_facts(run) for run in study.runs],
         notes=_notes(gathered, details, sources),
-        tiles=tiles(study),
+        tiles=tiles(found, answers),
         heat=heat_map(answers),
         legend=legend(),
-        by_category=by_category(answers),
-        by_dtype=by_dtype(study),
-        funnel=funnel(answers),
-        pass_at=None if study.of_corpus else pass_at(answers),
-        speeds=speed_parts(answers),
-        light=light(answers),
-        rounds=rounds_part(study),
-        illusions=illusion_tables(study),
-        explained=explained_part(study, seed=seed),
-        portability=portability_part(study),
+        by_category=by_category(found),
+        by_dtype=by_dtype(found),
+        funnel=funnel(found, answers),
+        pass_at=pass_at(found),
+        speeds=speed_parts(found, answers),
+        light=light(found.efficiency),
+        rounds=rounds_part(found.trajectories),
+        illusions=illusion_tables(found.illusions),
+        explained=explained_part(found.deviance),
+        portability=portability_part(found.portability),
         leaderboard=leaderboard_part(study) if ranks else None,
         best=best_part(study) if ranks else None,
         data=page_data(

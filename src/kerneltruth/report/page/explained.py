@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerneltruth.analysis.complexity import complexity
-from kerneltruth.analysis.deviance import deviance_of
-from kerneltruth.analysis.portability import portability
-from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.study import NO_METHODS
 from kerneltruth.documents.analysis import (
     AddedTerm,
     ComplexityRecord,
@@ -50,17 +45,12 @@ class DevicesPart:
     tables: Sequence[PageTable]
 
 
-def explained_part(study: Study, *, seed: int = 0) -> Explained:
+def explained_part(found: DevianceTables) -> Explained:
     """Make the part on deviance, and on complexity where it is known."""
-    found = (
-        DevianceTables(unavailable=NO_METHODS, complexity=())
-        if study.of_corpus
-        else deviance_of(study.answers, seed=seed)
-    )
     return Explained(
         reason=visible(found.unavailable) if found.unavailable else None,
         said="" if found.unavailable else _said(found),
-        tables=[*_deviance(found), *_complexity(complexity(study.answers, study.facts))],
+        tables=[*_deviance(found), *_complexity(found.complexity)],
         notes=[visible(note) for note in (*(found.notes or ()), *_separated(found))],
     )
 
@@ -183,9 +173,8 @@ def _correlation(found: CorrelationRecord) -> list[Cell]:
     ]
 
 
-def portability_part(study: Study) -> DevicesPart | None:
+def portability_part(found: PortabilityTables | None) -> DevicesPart | None:
     """Make the part on devices; None if all runs are from one."""
-    found = portability(study)
     if found is None:
         return None
     same = found.same_verdict

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kerneltruth.analysis.groups import METHOD, Group
-from kerneltruth.analysis.illusions import illusion_rates
 from kerneltruth.analysis.intervals import rate
-from kerneltruth.analysis.reading import Study
-from kerneltruth.documents.analysis import IllusionRates, RateRecord
+from kerneltruth.analysis.study import CATEGORY
+from kerneltruth.documents.analysis import IllusionRates, IllusionTables, RateRecord
 from kerneltruth.report.page.cells import Cell, PageTable, column, row, share, table, whole
 from kerneltruth.report.page.wording import count, label, row_label
 
@@ -20,29 +19,30 @@ _COLUMNS = (
 )
 
 
-def illusion_tables(study: Study) -> list[PageTable]:
+def illusion_tables(found: IllusionTables) -> list[PageTable]:
     """Make a table by check, and two that cross checks with methods and categories."""
-    total = illusion_rates(study)
-    if not total:
+    if not found.overall:
         return []
-    rows = [row(label(r.check), _cells(r)) for r in total]
+    rows = [row(label(r.check), _cells(r)) for r in found.overall]
     caption = (
-        f"Each check: how much of what it certifies is wrong, of {count(len(study.distinct))} "
+        f"Each check: how much of what it certifies is wrong, of {count(found.attempts)} "
         "distinct kernels, every round of each answer among them."
     )
-    tables = [
+    checks = [r.check for r in found.overall]
+    crossed = {each.by: each.rows for each in found.by}
+    return [
         table("illusions-check", caption, [column("check", number=False), *_COLUMNS], rows),
+        _crossed(crossed[METHOD], METHOD, "method", checks),
+        _crossed(crossed[CATEGORY], CATEGORY, "category", checks),
     ]
-    checks = [r.check for r in total]
-    for by, what in ((METHOD, "method"), (("category",), "category")):
-        tables.append(_crossed(study, by, what, checks))
-    return tables
 
 
-def _crossed(study: Study, by: Sequence[str], what: str, checks: Sequence[str]) -> PageTable:
+def _crossed(
+    found: Sequence[IllusionRates], by: Sequence[str], what: str, checks: Sequence[str]
+) -> PageTable:
     """Make a table of certified and wrong kernels, with a column for each check."""
     groups: dict[Group, list[IllusionRates]] = {}
-    for r in illusion_rates(study, by):
+    for r in found:
         groups.setdefault(r.group(by), []).append(r)
     rows = [
         row(row_label(own[0], by), [share(_of(check, own)) for check in checks])

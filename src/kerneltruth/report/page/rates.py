@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerneltruth.analysis.audited import audited
 from kerneltruth.analysis.groups import METHOD, Group
-from kerneltruth.analysis.illusions import illusion_share
 from kerneltruth.analysis.intervals import clustered_rate, rate
-from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
-from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import NOT_JUDGED, Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
-from kerneltruth.documents.analysis import PassAtK, RateRecord, StageRates
+from kerneltruth.analysis.study import CATEGORY, PS
+from kerneltruth.documents.analysis import (
+    AnalyzeDocument,
+    AuditedKernels,
+    PassAtK,
+    RateRecord,
+    StageRates,
+)
 from kerneltruth.report.page.cells import (
     Cell,
     FactorCell,
@@ -31,9 +34,8 @@ from kerneltruth.report.page.cells import (
 )
 from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label, row_label
 
-CATEGORY, DTYPES = ("category",), ("dtype",)
+DTYPES = ("dtype",)
 KS = (1, 2, 5, 10)
-PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 NOT_TRIED = "not tried"
 ILLUSIONS = (
     "kernels that a peer's check passes and the judge rejects, of all that the judge rejects and "
@@ -50,14 +52,13 @@ class Tile:
     hint: str
 
 
-def tiles(study: Study) -> list[Tile]:
+def tiles(found: AnalyzeDocument, answers: Sequence[Result]) -> list[Tile]:
     """Make the page's first numbers, each with its denominator."""
-    answers = study.answers
-    total = rates(answers)[0]
+    total = found.rates.overall
     speed = speedups(answers, EAGER)[0]
     open_ = clustered_rate((r.task, r.verdict in NOT_JUDGED) for r in answers)
     return [
-        *_audit_tiles(study),
+        *_audit_tiles(found.audit),
         _tile("Loads and runs", _stage(total.call, "call"), "the call stage: it returns"),
         _tile("Is right", _stage(total.exe, "exe"), "no case finds it wrong, nor a timed call"),
         _tile("Is timed", _stage(total.perf, "perf"), "the perf stage: right, with a time"),
@@ -71,8 +72,8 @@ def tiles(study: Study) -> list[Tile]:
             factor(speed.mean, counts=f"{speed.timed} of {speed.correct} right ones timed"),
             "geometric mean, with an interval over tasks",
         ),
-        *_unsolved_tiles(study),
-        _tile("Illusions", share(illusion_share(study), part="illusions"), ILLUSIONS),
+        *_unsolved_tiles(found),
+        _tile("Illusions", share(found.illusions.any_check, part="illusions"), ILLUSIONS),
         _tile(
             "Not judged",
             share(open_, part="open"),
@@ -81,9 +82,8 @@ def tiles(study: Study) -> list[Tile]:
     ]
 
 
-def _audit_tiles(study: Study) -> list[Tile]:
+def _audit_tiles(found: AuditedKernels | None) -> list[Tile]:
     """Make the tiles of an audit: its kernels are chosen, so a share has no interval."""
-    found = audited(study)
     if found is None:
         return []
     hint = f"of the {count(found.kernels)} kernels of the built-in corpus that the audit judged"
@@ -94,10 +94,10 @@ def _audit_tiles(study: Study) -> list[Tile]:
     return [_tile(name, text(f"{count(n)} of {count(of)}"), hint) for name, n, of in pairs]
 
 
-def _unsolved_tiles(study: Study) -> list[Tile]:
-    if study.of_corpus:
+def _unsolved_tiles(found: AnalyzeDocument) -> list[Tile]:
+    if found.audit is not None:
         return []
-    every = unsolved(study.answers)[0]
+    every = found.unsolved.overall
     return [_tile("Tasks no method solves", share(every.unsolved), _partial(every.partial))]
 
 
@@ -123,15 +123,15 @@ _STAGES = (
 )
 
 
-def by_category(answers: Sequence[Result]) -> PageTable:
+def by_category(found: AnalyzeDocument) -> PageTable:
     """Make the table of rates by category, which is also their chart."""
     rows = [
         row(
-            row_label(found, CATEGORY),
-            [whole(found.tasks), *_stages(found)],
+            row_label(r, CATEGORY),
+            [whole(r.tasks), *_stages(r)],
             group=number,
         )
-        for number, found in enumerate(_in_order(rates(answers, CATEGORY)))
+        for number, r in enumerate(_in_order(found.rates.rows(CATEGORY)))
     ]
     columns = [column("category", number=False), column("tasks"), *_STAGES]
     caption = "Answers by category: how many load, are right, and are timed."
@@ -143,16 +143,16 @@ def _in_order(rows: Sequence[StageRates]) -> list[StageRates]:
     return sorted(rows, key=lambda r: r.group(CATEGORY)[0] or NO_CATEGORY)
 
 
-def funnel(answers: Sequence[Result]) -> PageTable:
+def funnel(found: AnalyzeDocument, answers: Sequence[Result]) -> PageTable:
     """Make the table of rates by method and stage."""
     faster = {r.group(METHOD): r for r in fast_p(answers, (1.0,), EAGER, METHOD)}
     rows = [
         row(
-            row_label(found, METHOD),
-            [*_stages(found), share(faster[found.group(METHOD)].share, part="faster")],
+            row_label(r, METHOD),
+            [*_stages(r), share(faster[r.group(METHOD)].share, part="faster")],
             group=number,
         )
-        for number, found in enumerate(rates(answers, METHOD))
+        for number, r in enumerate(found.rates.rows(METHOD))
     ]
     columns = [column("method", number=False), *_STAGES, column("faster than eager")]
     caption = "Answers of each method that pass each stage, of all its answers."
@@ -166,21 +166,21 @@ def _stages(found: StageRates) -> list[Cell]:
     ]
 
 
-def by_dtype(study: Study) -> PageTable:
+def by_dtype(found: AnalyzeDocument) -> PageTable:
     """Make the table of rates by dtype: known to fail, known to be right."""
     rows = [
         row(
-            label(found.group(DTYPES)[0] or "none"),
+            label(r.group(DTYPES)[0] or "none"),
             [
-                whole(found.attempts),
+                whole(r.attempts),
                 *(
                     share(one or rate(0, 0), unknown=NOT_TRIED)
-                    for one in (found.failed, found.exe, found.exe_most, found.perf)
+                    for one in (r.failed, r.exe, r.exe_most, r.perf)
                 ),
-                whole(found.stopped_before),
+                whole(r.stopped_before),
             ],
         )
-        for found in rates(study.answers, DTYPES, study.dtypes)
+        for r in found.rates.rows(DTYPES)
     ]
     columns = [
         column("dtype", number=False),
@@ -198,14 +198,13 @@ def by_dtype(study: Study) -> PageTable:
     return table("by-dtype", caption, columns, rows)
 
 
-def pass_at(answers: Sequence[Result]) -> PageTable | None:
+def pass_at(found: AnalyzeDocument) -> PageTable | None:
     """Make the table of pass@k, for k with enough samples; None if only k = 1."""
-    found = pass_rates(answers, KS)
-    ks = [k for k in KS if any(r.k == k and r.tasks for r in found)]
+    ks = [k for k in KS if any(r.k == k and r.tasks for r in found.pass_at_k)]
     if len(ks) < 2:
         return None
     groups: dict[Group, dict[int, PassAtK]] = {}
-    for r in found:
+    for r in found.pass_at_k:
         groups.setdefault(r.group(METHOD), {})[r.k] = r
     rows = [row(method_label(*g), [_pass(own[k]) for k in ks]) for g, own in groups.items()]
     columns = [column("method", number=False), *(column(f"pass@{k}") for k in ks)]
@@ -221,11 +220,12 @@ def _pass(found: PassAtK) -> ShareCell:
     return share_estimate(found.value, counts=tasks)
 
 
-def fast(answers: Sequence[Result], baseline: str) -> PageTable:
+def fast(found: AnalyzeDocument, baseline: str) -> PageTable:
     """Make the table of fast_p by method."""
     groups: dict[Group, list[RateRecord]] = {}
-    for found in fast_p(answers, PS, baseline, METHOD):
-        groups.setdefault(found.group(METHOD), []).append(found.share)
+    for r in found.fast_p:
+        if r.baseline == baseline and r.is_by(METHOD):
+            groups.setdefault(r.group(METHOD), []).append(r.share)
     rows = [row(method_label(*g), [share(s) for s in own]) for g, own in groups.items()]
     columns = [column("method", number=False), *(column(f"p = {p:g}") for p in PS)]
     caption = f"fast_p: answers that are right and more than p times as fast as {baseline}, of all."

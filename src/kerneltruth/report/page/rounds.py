@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kerneltruth.analysis.groups import METHOD, Group
-from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.trajectories import trajectories
 from kerneltruth.documents.analysis import (
     ChainFates,
     RateRecord,
@@ -99,9 +97,8 @@ class RoundsPart:
     changes: PageTable
 
 
-def rounds_part(study: Study) -> RoundsPart | None:
+def rounds_part(found: RefinementTables) -> RoundsPart | None:
     """Make the part; None where no method works in rounds."""
-    found = trajectories(study.distinct)
     if not found.rounds:
         return None
     return RoundsPart(

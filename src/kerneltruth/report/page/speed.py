@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import METHOD, grouped
 from kerneltruth.analysis.results import Result
-from kerneltruth.analysis.speeds import baselines_of, efficiencies, speedups
-from kerneltruth.documents.analysis import SpeedupRow
+from kerneltruth.analysis.speeds import baselines_of
+from kerneltruth.analysis.study import CATEGORY
+from kerneltruth.documents.analysis import AnalyzeDocument, EfficiencyRow, SpeedupRow
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,
@@ -26,7 +27,6 @@ from kerneltruth.report.page.rates import fast
 from kerneltruth.report.page.scales import AxisTick, LogScale, bars, dots, speed_scale
 from kerneltruth.report.page.wording import label, percent, row_label, times
 
-BY_CATEGORY = ("category",)
 MOST_BASELINES = 6
 # Width of a tick's name, in percent of the narrowest strip.
 NAME_WIDTH = 16.0
@@ -43,33 +43,34 @@ class SpeedPart:
     ticks: Sequence[AxisTick]
 
 
-def speed_parts(answers: Sequence[Result]) -> list[SpeedPart]:
+def speed_parts(found: AnalyzeDocument, answers: Sequence[Result]) -> list[SpeedPart]:
     """Make for each baseline strips by method and category on one scale, and fast_p."""
-    return [_against(answers, b) for b in baselines_of(answers)[:MOST_BASELINES]]
+    return [_against(found, answers, b) for b in baselines_of(answers)[:MOST_BASELINES]]
 
 
-def _against(answers: Sequence[Result], baseline: str) -> SpeedPart:
+def _against(found: AnalyzeDocument, answers: Sequence[Result], baseline: str) -> SpeedPart:
     known = [s for r in answers if r.correct and (s := r.speedup(baseline)) is not None]
     scale = speed_scale(known)
+    rows = [r for r in found.speedups if r.baseline == baseline]
     return SpeedPart(
         baseline=label(baseline),
-        methods=_strips(answers, baseline, METHOD, "method", scale),
-        categories=_strips(answers, baseline, BY_CATEGORY, "category", scale),
-        fast=fast(answers, baseline),
+        methods=_strips(rows, answers, METHOD, "method", scale),
+        categories=_strips(rows, answers, CATEGORY, "category", scale),
+        fast=fast(found, baseline),
         ticks=scale.ticks(apart=NAME_WIDTH),
     )
 
 
 def _strips(
+    speeds: Sequence[SpeedupRow],
     answers: Sequence[Result],
-    baseline: str,
     by: tuple[str, ...],
     what: str,
     scale: LogScale,
 ) -> PageTable:
-    members = grouped(answers, by)
+    members, baseline = grouped(answers, by), speeds[0].baseline
     rows = []
-    for found in speedups(answers, baseline, by):
+    for found in (r for r in speeds if r.is_by(by)):
         own = [s for r in members[found.group(by)] if r.correct and (s := r.speedup(baseline))]
         rows.append(row(row_label(found, by), _speed_cells(found, own, scale)))
     columns = [
@@ -107,14 +108,14 @@ def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> li
     ]
 
 
-def light(answers: Sequence[Result]) -> PageTable | None:
+def light(rows: Sequence[EfficiencyRow]) -> PageTable | None:
     """Make the table of efficiency by category; None if nothing has one."""
-    found = [r for r in efficiencies(answers, BY_CATEGORY) if r.known]
+    found = [r for r in rows if r.is_by(CATEGORY)]
     if not found:
         return None
-    rows = [
+    made = [
         row(
-            row_label(r, BY_CATEGORY),
+            row_label(r, CATEGORY),
             [
                 whole(r.known),
                 number(r.mean.value, percent(r.mean.value)),
@@ -132,4 +133,4 @@ def light(answers: Sequence[Result]) -> PageTable | None:
         column("bound by", number=False, hint="shapes"),
     ]
     caption = "Efficiency: the device's least possible time over the kernel's time."
-    return table("light", caption, columns, rows)
+    return table("light", caption, columns, made)
