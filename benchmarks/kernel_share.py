@@ -1,13 +1,15 @@
 """Whose work published answers are, by the tool and by their source.
 
     python benchmarks/kernel_share.py sheet RUN ... --folder OUT [--draw 100]
+    python benchmarks/kernel_share.py shares --folder OUT --device cuda:0
     python benchmarks/kernel_share.py report --folder OUT --read READ.csv [--name NAME]
 
 RUN is a finished run of `kerneltruth run --stage exe`. `sheet` draws answers of which a call
 returned, and writes `OUT/sheet.csv`: what was counted and probed, beside what the source shows
 without running it: kernels defined, those that the entry reaches a launch of, and PyTorch's
 functions that it reaches. `OUT/sources` has each source to be read. A reader's word comes back as
-`READ.csv` with the columns `id`, `reader` and `note`; `report` counts where both agree.
+`READ.csv` with the columns `id`, `reader` and `note`; `report` counts where both agree. On a GPU
+`shares` adds `OUT/shares.csv`: the share of the device's time that each answer's own kernels take.
 
 The reader, like the tool, says `own` (all launches are of its own kernels), `mixed` (PyTorch
 computes or copies on the device, too), `unneeded` (its kernels run, and the result does not need
@@ -28,12 +30,20 @@ from typing import Any
 
 import machine
 
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.records import KernelFact
+from kerneltruth.engine.benchmark.device_share import device_share
+from kerneltruth.report.kernel_words import shares as share_line
 from kerneltruth.report.kernel_words import whose_work
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
 
 COLUMNS = ("id", "origin", "task", "verdict", "tool", "line", "case", "stored", "jit", "launched")
-COLUMNS += ("torch",)
+COLUMNS += ("torch", "entry")
+# A share of the device's time that leaves room for copies of a few elements alone.
+WHOLE = 0.995
 # Launching, or asking for shapes and memory, is no work of PyTorch's.
 NO_WORK = {"empty", "empty_like", "zeros", "zeros_like", "full", "ones", "device", "is_tensor"}
 
@@ -120,6 +130,7 @@ def answers(run: Path) -> Iterator[dict[str, Any]]:
             "jit": len(shown.jit),
             "launched": " ".join(sorted(shown.launched)),
             "torch": " ".join(sorted(shown.torch)),
+            "entry": candidate.entry,
             "source": source,
         }
 
@@ -152,10 +163,41 @@ def report(options: Any) -> None:
     read = {row["id"]: row for row in rows_of(options.read)}
     device = machine.device_of(options)
     about = machine.facts(device)
-    lines = [*summary(rows, read), "", *each(rows, read)]
-    document = {"rows": rows, "read": list(read.values())}
+    timed = options.folder / "shares.csv"
+    own = {row["id"]: row["own"] for row in rows_of(timed)} if timed.exists() else {}
+    lines = [*summary(rows, read), "", *by_device(rows, own), *each(rows, read, own)]
+    document = {"rows": rows, "read": list(read.values()), "device": own}
     title = "Whose work published answers are, by the tool and by a reader"
     machine.publish(options.name, title, about, lines, folder=options.results, data=document)
+
+
+def shares(options: Any) -> None:
+    """Whose kernels take the device's time in each drawn answer, at its largest timed shape."""
+    device, found = machine.device_of(options), []
+    if device == "cpu":
+        raise SystemExit("shares of a device's time need a GPU")
+    with Runner(device=device) as runner:
+        for row in rows_of(options.folder / "sheet.csv"):
+            task = find(f"{options.suite}/{row['task']}")
+            source = (options.folder / "sources" / f"{row['id']}.py").read_text(encoding="utf-8")
+            entry = row["entry"]
+            candidate = read_candidate(source, f"{entry}.py", task_names=(entry,), task=entry)
+            share = device_share(runner, candidate, task, timed_cases(task)[-1])
+            own = "" if share.own is None else f"{share.own:.4f}"
+            found.append({"id": row["id"], "own": own, "line": share_line(share)})
+            print(row["origin"], row["tool"], found[-1]["line"], flush=True)
+    with (options.folder / "shares.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ("id", "own", "line"))
+        writer.writeheader()
+        writer.writerows(found)
+
+
+def devices_word(own: str) -> str:
+    """What a share of the device's time says, in the tool's words."""
+    if not own:
+        return "not known"
+    share = float(own)
+    return "none" if share == 0 else "own" if share > WHOLE else "mixed"
 
 
 def summary(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> list[str]:
@@ -182,9 +224,20 @@ def summary(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> 
     ]
 
 
-def each(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> list[str]:
+def by_device(rows: Sequence[dict[str, str]], own: dict[str, str]) -> list[str]:
+    """How often the device's time says what the counts say."""
+    if not own:
+        return []
+    pairs = Counter((row["tool"], devices_word(own[row["id"]])) for row in rows if row["id"] in own)
+    table = [(f"{tool}, by device time: {word}", n) for (tool, word), n in sorted(pairs.items())]
+    return [*machine.table(("counts when judged", "answers"), table), ""]
+
+
+def each(
+    rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]], own: dict[str, str]
+) -> list[str]:
     """Facts of each answer, none of its code."""
-    head = ("answer", "task", "verdict", "tool", "reader", "stored", "note")
+    head = ("answer", "task", "verdict", "tool", "reader", "stored", "device time", "note")
     table = [
         (
             row["origin"],
@@ -193,6 +246,7 @@ def each(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> lis
             row["tool"],
             read.get(row["id"], {}).get("reader", ""),
             row["stored"],
+            own.get(row["id"], ""),
             read.get(row["id"], {}).get("note", ""),
         )
         for row in rows
@@ -202,15 +256,16 @@ def each(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> lis
 
 def main() -> None:
     parser = machine.parser(__doc__.splitlines()[0])
-    parser.add_argument("command", choices=("sheet", "report"))
+    parser.add_argument("command", choices=("sheet", "shares", "report"))
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--draw", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--read", type=Path)
+    parser.add_argument("--suite", default="kernelbenchx")
     parser.add_argument("--name", default="kernel_share")
     options = parser.parse_args()
-    (sheet if options.command == "sheet" else report)(options)
+    {"sheet": sheet, "shares": shares, "report": report}[options.command](options)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ def note(addresses: Array, mask: Array | None) -> None:
     if _State.kept > _MOST:
         return
     _State.kept += addresses.size
-    _State.addresses.append(addresses.reshape(-1) if mask is None else addresses[mask])
+    if mask is not None:
+        addresses = addresses[np.broadcast_to(mask, addresses.shape).astype(bool)]
+    _State.addresses.append(addresses.reshape(-1))
 
 
 def elements_stored(tensor: torch.Tensor) -> int | None:

@@ -32,6 +32,13 @@ def test_masked_lanes_do_not_count():
     assert stores.elements_stored(x) == 2
 
 
+def test_one_mask_may_be_that_of_all_lanes():
+    x = torch.empty(4)
+    stores.note(addresses(x, 0, 1), np.array(True))
+    stores.note(addresses(x, 2, 3), np.array([0], dtype=np.uint8))
+    assert stores.elements_stored(x) == 2
+
+
 def test_what_lies_beside_a_tensor_does_not_count():
     whole = torch.empty(8, dtype=torch.float16)
     stores.note(addresses(whole, 0, 1, 6, 7), None)
