@@ -22,6 +22,8 @@ NEEDS = {
 # Folders whose tests run one after the other: two browsers, or a browser and a Ray, would starve
 # each other, and commands share warm runners.
 TOGETHER = {"browser": "services", "cluster": "services", "cli": "commands"}
+# Files of `unit` that take longest: begun last, they would keep one process busy alone.
+FIRST = ("test_extensions.py", "test_judging.py")
 
 
 def pytest_itemcollected(item):
@@ -71,7 +73,7 @@ def runner():
     """A runner on the CPU for all tests that do not spoil it: each warm process takes seconds."""
     from kerneltruth.runner.host import Runner
 
-    with Runner(device="cpu") as made:
+    with Runner(device="cpu", targets=()) as made:
         yield made
 
 
@@ -86,6 +88,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_collection_modifyitems(config, items):
+    items.sort(key=lambda item: item.path.name not in FIRST)
     gpu_items = [item for item in items if item.get_closest_marker("gpu")]
     if not gpu_items:
         return

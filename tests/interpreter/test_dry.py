@@ -6,7 +6,6 @@ from importlib.metadata import version
 import pytest
 from candidates_for_tests import again, called, opened
 
-from kerneltruth.runner.host import Runner
 from kerneltruth.runner.interpreter.versions import number
 
 TRITON = number(version("triton"))
@@ -105,16 +104,18 @@ def pick(v):
 """
 
 
-@pytest.fixture(scope="module")
-def runner():
-    with Runner(device="cpu", targets=("sm_90",)) as runner:
-        yield runner
+@pytest.fixture
+def runner(runner, monkeypatch):
+    """The runner, with one target."""
+    monkeypatch.setattr(runner, "targets", ("sm_90",))
+    return runner
 
 
-@pytest.fixture(scope="module")
-def everywhere():
-    with Runner(device="cpu", targets=TARGETS) as runner:
-        yield runner
+@pytest.fixture
+def everywhere(runner, monkeypatch):
+    """The runner, with all targets."""
+    monkeypatch.setattr(runner, "targets", TARGETS)
+    return runner
 
 
 def candidate(kernel, arguments=""):

@@ -24,11 +24,8 @@ EFFORT = DiagnosisEffort(evaluations=50, seconds=5.0)
 
 
 @pytest.fixture(scope="module")
-def evaluator():
-    evaluator = Evaluator(device="cpu", targets=(), policy=Policy())
-    evaluator.start()
-    yield evaluator
-    evaluator.close()
+def evaluator(runner):
+    return Evaluator(policy=Policy(), runner=runner)
 
 
 def case_of(task: str, *, dtype="float32", layout="contiguous", recipe="uniform", **names) -> Case:

@@ -42,7 +42,9 @@ def vector(*values):
 
 
 @pytest.fixture
-def seen(runner):
+def seen(runner, monkeypatch):
+    monkeypatch.setattr(runner, "targets", ("sm_90",))
+
     def call(text, *values, mode="run", config=0):
         candidate = read_candidate(textwrap.dedent(text), "f.py", task_names=("f",))
         with runner.open(candidate, mode) as session:

@@ -15,11 +15,10 @@ from kerneltruth.tasks.registry import find
 
 
 @pytest.fixture(scope="session")
-def evaluator():
-    evaluator = Evaluator(device="cpu", targets=(), policy=Policy())
-    evaluator.start()
+def evaluator(runner):
+    evaluator = Evaluator(policy=Policy(), runner=runner)
     yield evaluator
-    evaluator.close()
+    evaluator.controls.close()
 
 
 @pytest.fixture(scope="session")

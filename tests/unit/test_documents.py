@@ -1,6 +1,5 @@
 """What the documents name exists, what they show works, and their numbers are the code's."""
 
-import os
 import re
 import runpy
 import subprocess
@@ -22,7 +21,6 @@ from kerneltruth.cli import app
 from kerneltruth.clock.integrity import spot_checks
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.corpus import entry as corpus_entry
-from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
 from kerneltruth.oracle import bounds, decoys, probes, verdict
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
@@ -301,46 +299,6 @@ def test_the_results_show_the_audits_last_output():
 
 
 @pytest.fixture(scope="module")
-def evaluator():
-    evaluator = Evaluator(device="cpu", targets=(), policy=Policy())
-    evaluator.start()
-    yield evaluator
-    evaluator.close()
-
-
-SHOWN = {
-    "README.md": lambda: code_blocks("README.md", "python")[0],
-    "docs/tutorial/first-verdict.md": lambda: (
-        PACKAGE / "corpus" / "bugs" / "tanh_naive_exp.py"
-    ).read_text(encoding="utf-8"),
-}
-
-
-def without_times(output):
-    """The words of a command's output, without what differs from run to run."""
-    output = re.sub(r"runs/check-\d+-\d+", "runs/check", output)
-    return re.sub(r"took +[\d.]+ s", "took", output).split()
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("name", SHOWN)
-def test_the_output_of_check_that_is_shown_is_what_it_prints(name, tmp_path):
-    text = next(b for b in code_blocks(name, "") if b.startswith("$ kerneltruth check"))
-    command, shown = text.split("\n", 1)
-    words = command.split()[2:]
-    (tmp_path / words[1]).write_text(SHOWN[name](), encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-m", "kerneltruth", *words, "--device", "cpu"],
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "500", "PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert without_times(ran.stdout) == without_times(shown)
-
-
-@pytest.fixture(scope="module")
 def example():
     """The task and the kernel that docs/guides/tasks.md shows."""
     declaration, _, kernel, _ = code_blocks("docs/guides/tasks.md", "python")
@@ -349,10 +307,10 @@ def example():
     return scope["ROW_RMS"], declaration, kernel
 
 
-def judge(evaluator, task, source):
+def judge(runner, task, source):
     candidate = read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
     cache = ExpectationCache(Policy())
-    with CandidateSession(task, candidate, evaluator.runner, cache, deadline_s=20.0) as session:
+    with CandidateSession(task, candidate, runner, cache, deadline_s=20.0) as session:
         *_, ended = evaluate_cases(session, Plan(cases=12, compile=False))
     return ended.attempt
 
@@ -370,19 +328,19 @@ def test_the_example_of_plain_pytorch_does_not_overflow_in_half_precision():
 
 
 @pytest.mark.processes
-def test_the_example_control_is_clean(evaluator, example):
+def test_the_example_control_is_clean(runner, example):
     task, _, kernel = example
-    attempt = judge(evaluator, task, kernel)
+    attempt = judge(runner, task, kernel)
     assert attempt.verdict == Passed(), attempt.failure
     assert attempt.cases == 12
 
 
 @pytest.mark.processes
-def test_the_example_bug_is_caught_as_documented(evaluator, example):
+def test_the_example_bug_is_caught_as_documented(runner, example):
     task, _, kernel = example
     wrong = kernel.replace("axis=0) / n", "axis=0) / BLOCK")
     assert wrong != kernel
-    attempt = judge(evaluator, task, wrong)
+    attempt = judge(runner, task, wrong)
     assert isinstance(attempt.verdict, Failed)
     size = attempt.failure.case.sizes["N"]
     assert size & (size - 1)
