@@ -7,13 +7,11 @@ Without Chromium, its driver or selenium the tests are skipped, visibly. `CHROMI
 import os
 import shutil
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 from synthetic import write_run
 
-from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.report.html import page
 from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.gather import gather, write_page
@@ -79,11 +77,7 @@ class Made:
 def made(folder, *runs, **options):
     gathered = gather(runs)
     path = folder / "report.html"
-    with pytest.MonkeyPatch.context() as patch:
-        # How often answers are shuffled changes a few figures, and nothing of what is tested here.
-        quick = partial(deviance_of, permutations=19, resamples=19)
-        patch.setattr("kerneltruth.report.page.explained.deviance_of", quick)
-        write_page(path, page(page_document(gathered, **options)))
+    write_page(path, page(page_document(gathered, **options)))
     return Made(path, gathered)
 
 
