@@ -106,6 +106,6 @@ def travels_openly(url: str) -> bool:
 def shield_process() -> None:
     """Keep other processes of this user from reading this one's environment and memory.
 
-    Candidates run as the user who started the judge, and this process holds the key.
+    Candidates run as the user of the judge, and this process holds the key.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

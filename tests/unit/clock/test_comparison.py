@@ -1,4 +1,4 @@
-"""What a benchmark shows, and whose clock is believed; times are scripts."""
+"""What a benchmark shows, and which clock counts; times are scripts."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A timed child without a process: it answers errands, and its clock is a script."""
+"""A timed child without a process: it answers messages, and its clock is a script."""
 
 import random
 from dataclasses import dataclass, field, replace
@@ -186,7 +186,7 @@ def measured_laps(child):
 
 
 def finished(clock, candidate, *baselines, effort=MANY):
-    """A benchmark of a candidate and baselines with these scripts, that was run to its end."""
+    """A benchmark of a candidate and baselines with these scripts, run to its end."""
     sides = Sides(clock)
     scripts = zip(("candidate", "eager", "compile"), (candidate, *baselines), strict=False)
     for name, script in scripts:

@@ -1,4 +1,4 @@
-"""The perf stage of a run: who is timed, by whom, and what is left where that fails."""
+"""The perf stage of a run: which candidates are timed, against what, and what a failure leaves."""
 
 from types import SimpleNamespace
 
@@ -85,7 +85,7 @@ def test_a_numpy_kernel_is_not_timed_on_a_gpu():
 
 @pytest.fixture
 def keepers(monkeypatch, tmp_path):
-    """Timekeepers that a stage makes; `answer` is what they find, or raise."""
+    """Benchmarkers that a stage makes; `answer` is what they find, or raise."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made = SimpleNamespace(
         count=0, asked=[], ready=[], beside=[], answer=CandidateTimes(outcome="timed")

@@ -1,4 +1,4 @@
-"""What is known of a failing case is not asked for again."""
+"""Known facts about a failing case are not computed again."""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Endpoints on loopback, and what is asked of them."""
+"""Endpoints on loopback, and the requests that they receive."""
 
 import asyncio
 import inspect

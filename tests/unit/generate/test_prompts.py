@@ -1,4 +1,4 @@
-"""Prompts are made of what a task says in public: no case, no seed, no reference unless asked."""
+"""Prompts use only the public part of a task: no case, no seed, no reference unless requested."""
 
 import re
 

@@ -230,5 +230,5 @@ def _children(pid: int) -> list[int]:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(n) for task in tasks for n in (task / "children").read_text().split()]
     except OSError:
-        # It ended meanwhile, or this kernel does not list children.
+        # It has just ended, or this kernel does not list children.
         return []

@@ -61,7 +61,8 @@ def batches_to_check(batches: int, spot_checks: int, *, blocks: int, rng: Stream
     Args:
         batches: how many, if each has `ENOUGH` calls sampled.
         spot_checks: checked calls of a batch.
-        blocks: the fewest there are: so many batches at most, or they would cost as much as these.
+        blocks: the fewest there are, which limits the batches: more would cost as much as the
+            blocks.
         rng: which.
     """
     wanted = math.ceil(batches * ENOUGH / spot_checks)

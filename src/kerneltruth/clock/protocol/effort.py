@@ -21,7 +21,7 @@ class Effort:
         graph_below_s: if a call of any side takes less, all calls are captured in CUDA graphs,
             where all sides and memory allow it.
         memory_bytes: for the input buffers of one side.
-        flush_bytes: at least so much memory is read before each batch.
+        flush_bytes: this much memory, at least, is read before each batch.
         shown: how many batches have their last result graded.
         spot_checks: how many batches are spot-checked during the fewest blocks; more where a batch
             has few calls. They are not measured.

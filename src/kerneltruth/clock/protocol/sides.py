@@ -31,7 +31,7 @@ class TimedChild(Protocol):
         ...
 
     def close(self, *, wait: bool = True) -> None:
-        """End it; without `wait` this only asks it to end."""
+        """End it; without `wait`, only request it."""
         ...
 
 

@@ -1,7 +1,7 @@
 """What bounds a kernel and what that suggests, as data: a regime, its numbers, and remarks.
 
-A remark states what was measured or counted and what follows from it. It never guesses at code
-that nobody looked at.
+A remark states what was measured or counted and what follows from it. It never guesses at code that
+was never measured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StaticFacts(Protocol):
 
     @property
     def registers(self) -> int | None:
-        """Of a thread."""
+        """Registers of one thread."""
         ...
 
     @property
@@ -45,12 +45,12 @@ class StaticFacts(Protocol):
 
     @property
     def shared_bytes(self) -> int | None:
-        """Of a block."""
+        """Shared bytes of a block."""
         ...
 
     @property
     def num_warps(self) -> int | None:
-        """Of a block."""
+        """Threads of a block."""
         ...
 
     @property

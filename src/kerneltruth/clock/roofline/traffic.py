@@ -16,7 +16,7 @@ from kerneltruth.tasks.spec import MATRIX_KINDS, Task
 
 
 def output_shapes(task: Task, case: Case) -> tuple[tuple[int, ...], ...] | None:
-    """The shapes of the outputs that are due, without computing them.
+    """Return the shapes of the expected outputs, without computing them.
 
     None where the reference looks at values, as those that factor matrices do, or runs elsewhere.
     """

@@ -135,7 +135,7 @@ class Floor:
     plain_flops_per_s: float | None = None
 
     def plain_share(self, seconds: float) -> float | None:
-        """The share of the rate without matrix units at which a call of so many seconds computes.
+        """Return the share of the rate without matrix units at which a call of `seconds` computes.
 
         None where there is no such rate, or the call is quicker than that allows.
         """
@@ -145,7 +145,7 @@ class Floor:
         return share if share <= PLAIN_AT_MOST else None
 
     def efficiency(self, seconds: float) -> float:
-        """The share of the speed of light at which a call of so many seconds runs."""
+        """Return the share of the speed of light at which a call of `seconds` runs."""
         return self.seconds / seconds
 
 

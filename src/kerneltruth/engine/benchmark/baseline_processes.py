@@ -91,7 +91,7 @@ class SharedChild:
             return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
 
     def close(self, *, wait: bool = True) -> None:
-        """End the child; without `wait` this only asks it to end."""
+        """End the child; without `wait`, only request it."""
         self.left = True
         self.session.close(wait=wait)
 

@@ -338,7 +338,7 @@ class Benchmarker:
                 return finished(setup, benchmark, watch)
 
     def _effort_of(self, children: int) -> Effort:
-        """The effort where so many children share the device."""
+        """Return the effort when that many children share the device."""
         return limit_memory(self._effort, self._baseline_cache.memory.total, children)
 
     def _confirmed(

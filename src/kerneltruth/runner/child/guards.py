@@ -150,7 +150,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         small_guards: bool = False,
         observe: Callable[[Any, Sequence[Any]], None] | None = None,
     ) -> None:
-        """Guards with this poison; `observe` is told of each operator and its arguments."""
+        """Guard with this poison; `observe` receives each operator and its arguments."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._observe = observe
         self._poison = poison

@@ -82,7 +82,7 @@ def _atomic_store(
 def _atomic_poll(
     self: Any, ptr: Handle, expected: Handle, timeout: Any, sem: Any, scope: Any
 ) -> Handle:
-    # Nothing else runs meanwhile: what is not there at the first look never comes.
+    # No other program runs during this wait: what is not there at the first look never comes.
     seen = _LOAD(self, ptr, None, None, False)
     matched = seen.data == expected.data
     if not isinstance(timeout, TensorHandle) and not matched.all():

@@ -13,7 +13,7 @@ class Supply:
 
     Attributes:
         pool: elements; at least as many as the tensor has, or none, which are zeros.
-        path: of a file with these elements, in place of `pool`: one that nobody can write to.
+        path: of a file with these elements, in place of `pool`: no process can write to it.
         member_of: as in `TensorArgument`.
         fixed: all calls share one copy of the pool's beginning, such as weights.
         shown: whether `ShowResult` reports the row's bytes.

@@ -16,7 +16,7 @@ COUNT = len(FORMATS) + 4
 
 
 def measured(*values, ends=None):
-    """The ceilings from what the child's last errand shows."""
+    """The ceilings from what the child's last message shows."""
     data = struct.pack(f"<{len(values)}d", *values)
     result = TensorResult(
         dtype="float64", shape=(len(values),), strides=(1,), device="cuda:0", data=data

@@ -1,4 +1,4 @@
-"""Which device is asked, and what comes from a stand-in for pynvml."""
+"""Which device is read, and what a stand-in for pynvml reports."""
 
 import os
 import subprocess

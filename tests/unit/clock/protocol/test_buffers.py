@@ -1,4 +1,4 @@
-"""Rows of inputs: how many there are, and which of them are captured together."""
+"""Input buffers: how many there are, and which of them are captured together."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The quiet of a device, with threads that ask for it and processes that only remember."""
+"""Who may use a device, with threads that want it and processes that only remember."""
 
 import signal
 import threading

@@ -26,7 +26,7 @@ EFFORT = Effort(batch_s=0.0016, graph_batch_s=0.0048, memory_bytes=2**20)
 
 @pytest.fixture
 def made(clock):
-    """Batches, and a side with this script that has rows with contents."""
+    """Batches, and a side with this script whose buffers have contents."""
 
     def make(*, on_gpu=True, **script):
         batches = BatchRunner(
@@ -196,7 +196,7 @@ def test_a_side_that_was_slow_in_an_earlier_benchmark_is_tuned_again(made):
 
 
 def test_a_slow_host_does_not_make_calls_look_long(made):
-    """Or they would be thought too long for graphs."""
+    """Otherwise they would be thought too long for graphs."""
     batches, side = made(call_s=5e-5, host_s=2e-4)
     batches.estimate_call(side)
     assert side.warm_up_s == pytest.approx(5e-5)
@@ -205,7 +205,7 @@ def test_a_slow_host_does_not_make_calls_look_long(made):
 
 
 def takes_in_turn(child, *host_s):
-    """Have a child's host take these seconds for a call of its next batches, the last for good."""
+    """Make a child's host take these seconds for a call of its next batches."""
     do, left = child.errand, [*host_s]
 
     def errand(message, **kwargs):

@@ -48,7 +48,7 @@ def never(benchmark):
 
 
 def in_turn(sides, benchmark):
-    """Whose batches were measured, in order, as the judge asked for them."""
+    """List the sides of the measured batches, in the order of the requests."""
     order = []
     for name, child in sides.children.items():
         child.errand = record(child.errand, order, name)
@@ -161,7 +161,7 @@ def test_every_call_of_a_batch_has_its_own_buffer_and_contents(sides):
 
 @pytest.mark.parametrize("effort", [CALLS, MANY])
 def test_in_a_pass_of_a_block_all_sides_have_the_same_contents(sides, effort):
-    """Or those whose calls take as long as what they hold says would differ by chance."""
+    """Otherwise calls whose time depends on their contents would differ by chance."""
     children = [sides.add(name) for name in ("candidate", "eager", "compile")]
     benchmark = ready(sides, effort=effort)
     for child in children:
@@ -231,7 +231,7 @@ def test_a_child_whose_capture_failed_gets_its_inputs_in_a_fresh_process(sides):
 
 
 def test_a_baseline_whose_capture_failed_is_timed_by_calls_though_its_child_forgets(sides):
-    """As one that benchmarks on several cases share."""
+    """As in a process that benchmarks on several cases share."""
     sides.add("candidate")
     child = sides.add("eager", ends={CaptureGraphs: "raised"})
     start_again, eager = child.restart, sides.made[1]

@@ -1,4 +1,4 @@
-"""What is doubted, and baselines without the candidate, looked at once more; times are scripts."""
+"""Doubted claims, and baselines without the candidate, are confirmed; times are scripts."""
 
 import random
 from dataclasses import replace
@@ -28,7 +28,7 @@ def benchmark(clock):
 
 
 def quicker_later(benchmark, name, times):
-    """From now on calls of a side take these shares of what they took, batch by batch."""
+    """Make calls of a side take these shares of their time from now on, batch by batch."""
     child = next(side.child for side in benchmark.sides if side.name == name)
     shares = iter(times)
     child.noise = lambda: next(shares)

@@ -1,4 +1,4 @@
-"""A runner without processes: its sessions answer every errand, and it remembers what they did."""
+"""A runner without processes: its sessions answer every message, and it remembers them."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""The profiler is asked where it is installed, and missed in one line where it is not."""
+"""The profiler runs where it is installed, and is reported missing in one line where it is not."""
 
 import stat
 from dataclasses import replace

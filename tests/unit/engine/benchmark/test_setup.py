@@ -1,4 +1,4 @@
-"""The ground of benchmarks: what the judge knows of the calls, and how shown results are graded."""
+"""What benchmarks share: the judge's knowledge of the calls, and the grading of shown results."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ TASK = replace(find("kernelbenchx/relu"), perf=({"M": 8, "N": 16},))
 
 @pytest.fixture
 def setup():
-    """The ground of a task's smallest shape."""
+    """The setup of a task's smallest shape."""
 
     def make(task=TASK):
         case = timed_cases(task)[0]
@@ -184,7 +184,7 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(setup):
     ],
 )
 def test_a_restarted_baseline_gets_its_inputs_for_all_cases(graphs, later):
-    """Whose calls cannot be captured need not show it again."""
+    """A baseline that cannot be captured need not fail again."""
     restarts = []
     shared = SharedChild(SimpleNamespace(restart=lambda: restarts.append(1)))
     shared.sides = [

@@ -168,7 +168,7 @@ def audit(benchmarker, *, runner=None, start=None, stop_after=None, **more):
 
 
 def test_every_shape_of_a_suite_is_timed_and_counted():
-    """On the CPU, where hosts are busy: what is asked here is that none is wrong or fails."""
+    """On the CPU, where hosts are busy: the test only requires that none is wrong or fails."""
     with Runner(device="cpu") as runner:
         document, texts = audit(small, runner=runner)
     assert document.timed == 4
