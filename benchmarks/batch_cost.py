@@ -1,4 +1,4 @@
-"""Where the seconds go that it takes to time a candidate: by errand, and within a child.
+"""Where the seconds go that it takes to time a candidate: by message, and within a child.
 
     python benchmarks/batch_cost.py [--candidates 4] [--device cuda]
 
@@ -43,8 +43,8 @@ REPEATS = 30
 Seconds = defaultdict[tuple[str, str], list[float]]
 
 
-def by_errand(device: str, candidates: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Time candidates; lines on what each task took, and a row for each errand."""
+def by_message(device: str, candidates: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Time candidates; lines on what each task took, and a row for each message."""
     found: Seconds = defaultdict(list)
     do = Side.do
 
@@ -191,14 +191,14 @@ def main() -> int:
     parser.add_argument("--candidates", type=int, default=4, help="of each task")
     options = parser.parse_args()
     device = machine.device_of(options)
-    lines, errands = by_errand(device, options.candidates)
+    lines, messages = by_message(device, options.candidates)
     parts = [row for name in ("softmax", "matmul") for row in within_a_child(device, name)]
     report = [
         f"Seconds in the mean of {options.candidates} candidates of each task:",
         "",
         *lines,
         "",
-        *machine.table(("errand", "count", "median, ms", "most, ms", "in all, s"), errands),
+        *machine.table(("message", "count", "median, ms", "most, ms", "in all, s"), messages),
         "",
         f"In this process, {ROWS} rows of the largest shape:",
         "",

@@ -98,14 +98,14 @@ def peer_seconds(
 
 def _peer_seconds(child: Session, inputs: BenchInputs) -> tuple[float, float]:
     count = len(inputs.moving)
-    for errand in (
+    for message in (
         PrepareInputs(arguments=inputs.arguments),
         AllocateBuffers(count=1),
         FillBuffers(buffers=(0,), windows=((0,),) * count),
         RunBatch(buffers=(0,)),
         ShowResult(),
     ):
-        seen = child.errand(errand, deadline_s=60.0)
+        seen = child.request(message, deadline_s=60.0)
         if seen.ended != "returned":
             raise RuntimeError(f"{child.candidate.path}: {seen.ended}: {seen.message}")
     result = seen.results[0]

@@ -39,7 +39,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.suites.entries import candidate_of, enroll
+from kerneltruth.suites.entries import candidate_of, match_tasks
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import accepted_by
@@ -145,7 +145,9 @@ def count_all() -> None:
 def jobs(options: Any) -> list[EvaluationRequest]:
     """Distinct answers at random, those of one task beside one another."""
     found: dict[Any, Any] = {}
-    for entry in enroll(read_submissions(options.answers), accepted_by(options.suite), Labels()):
+    for entry in match_tasks(
+        read_submissions(options.answers), accepted_by(options.suite), Labels()
+    ):
         if not isinstance(entry, Broken):
             found.setdefault(entry.identity, entry)
     drawn = list(found.values())

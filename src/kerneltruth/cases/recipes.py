@@ -39,7 +39,7 @@ class Recipe:
     """How values are drawn.
 
     Attributes:
-        says: one line for people.
+        summary: one line for people.
         draw: (rows, columns, dtype, stream) to float64 of that shape.
         domain: core if every value is finite and moderate.
         amplitude: the size that values rarely exceed; kinds and ranges scale by it.
@@ -49,7 +49,7 @@ class Recipe:
         companion: the recipe of the other tensors.
     """
 
-    says: str
+    summary: str
     draw: Draw
     domain: Domain = "core"
     amplitude: float = 10.0
@@ -252,55 +252,57 @@ def _large(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
 
 
 RECIPES: dict[str, Recipe] = {
-    "uniform": Recipe(says="uniform in [-10, 10)", draw=_uniform),
-    OWN: Recipe(says="as the task's author draws them", draw=_between(0.0, 1.0), amplitude=1.0),
-    "uniform01": Recipe(says="uniform in [0, 1)", draw=_between(0.0, 1.0), amplitude=1.0),
-    "normal": Recipe(says="mean 0, variance 1", draw=_normal, amplitude=5.0),
-    "small": Recipe(says="uniform in [-1, 1)", draw=_between(-1.0, 1.0), amplitude=1.0),
+    "uniform": Recipe(summary="uniform in [-10, 10)", draw=_uniform),
+    OWN: Recipe(summary="as the task's author draws them", draw=_between(0.0, 1.0), amplitude=1.0),
+    "uniform01": Recipe(summary="uniform in [0, 1)", draw=_between(0.0, 1.0), amplitude=1.0),
+    "normal": Recipe(summary="mean 0, variance 1", draw=_normal, amplitude=5.0),
+    "small": Recipe(summary="uniform in [-1, 1)", draw=_between(-1.0, 1.0), amplitude=1.0),
     "large": Recipe(
-        says="sizes from 30 to 1000, both signs",
+        summary="sizes from 30 to 1000, both signs",
         draw=_large,
         amplitude=1000.0,
         focus="data",
         companion="small",
     ),
     "negative": Recipe(
-        says="all below zero: a 0 from a masked lane would win a max",
+        summary="all below zero: a 0 from a masked lane would win a max",
         draw=_between(-10.0, -0.125),
         focus="data",
     ),
     "nan_injected": Recipe(
-        says="uniform, 5% replaced by NaN, infinities or 0", draw=_nan_injected, domain="extended"
+        summary="uniform, 5% replaced by NaN, infinities or 0",
+        draw=_nan_injected,
+        domain="extended",
     ),
     "adversarial": Recipe(
-        says="zero, subnormal, huge, ordinary and non-finite values",
+        summary="zero, subnormal, huge, ordinary and non-finite values",
         draw=_adversarial,
         domain="extended",
         amplitude=1000.0,
     ),
-    "constant_rows": Recipe(says="one value per row", draw=_constant_rows, focus="data"),
-    "ties": Recipe(says="four distinct values", draw=_ties, focus="data"),
-    "sorted": Recipe(says="rows ascend or descend", draw=_sorted, focus="data"),
+    "constant_rows": Recipe(summary="one value per row", draw=_constant_rows, focus="data"),
+    "ties": Recipe(summary="four distinct values", draw=_ties, focus="data"),
+    "sorted": Recipe(summary="rows ascend or descend", draw=_sorted, focus="data"),
     "fading": Recipe(
-        says="positive values, largest first", draw=_fading, amplitude=1.0, focus="data"
+        summary="positive values, largest first", draw=_fading, amplitude=1.0, focus="data"
     ),
-    "one_hot": Recipe(says="a single 1 per row", draw=_one_hot, amplitude=1.0, focus="first"),
-    "rank_one": Recipe(says="an outer product", draw=_rank_one, focus="data"),
+    "one_hot": Recipe(summary="a single 1 per row", draw=_one_hot, amplitude=1.0, focus="first"),
+    "rank_one": Recipe(summary="an outer product", draw=_rank_one, focus="data"),
     "mixed_amplitude": Recipe(
-        says="sizes from 1e-4 to 500 side by side",
+        summary="sizes from 1e-4 to 500 side by side",
         draw=_mixed_amplitude,
         amplitude=512.0,
         focus="data",
     ),
     "large_same_sign": Recipe(
-        says="near 1000, all of one sign",
+        summary="near 1000, all of one sign",
         draw=_large_same_sign,
         amplitude=1024.0,
         focus="data",
         companion="small",
     ),
     "far_from_zero": Recipe(
-        says="near 4096: the spread is a thousandth of the mean",
+        summary="near 4096: the spread is a thousandth of the mean",
         draw=_far_from_zero,
         amplitude=4608.0,
         focus="data",
@@ -309,34 +311,36 @@ RECIPES: dict[str, Recipe] = {
     # What E[x*x] - E[x]**2 loses behind a matrix product: in TF32, products of large factors would
     # be as uncertain as the variance to detect.
     "common_offset": Recipe(
-        says="small, but 4096 is added to each sum of products",
+        summary="small, but 4096 is added to each sum of products",
         draw=_common_offset,
         amplitude=4096.0,
         focus="bias",
         companion="small",
     ),
     "channel_offsets": Recipe(
-        says="small, but 1024 to 4096 is added to all sums of products of a channel",
+        summary="small, but 1024 to 4096 is added to all sums of products of a channel",
         draw=_channel_offsets,
         amplitude=4096.0,
         focus="bias",
         companion="small",
     ),
     "cancelling_pairs": Recipe(
-        says="each value stands beside its negative",
+        summary="each value stands beside its negative",
         draw=_cancelling_pairs,
         amplitude=100.0,
         focus="first",
     ),
     "exp_edge": Recipe(
-        says="where exp overflows or vanishes",
+        summary="where exp overflows or vanishes",
         draw=_exp_edge,
         amplitude=106.0,
         focus="data",
         companion="small",
     ),
-    "zeros": Recipe(says="all 0", draw=_constant(0.0), amplitude=1.0, focus="first"),
-    "ones": Recipe(says="all 1", draw=_constant(1.0), amplitude=1.0, focus="first"),
-    "signed_zeros": Recipe(says="half of them 0, of either sign", draw=_signed_zeros, focus="data"),
-    "zero_rows": Recipe(says="some rows all 0", draw=_zero_rows, focus="data"),
+    "zeros": Recipe(summary="all 0", draw=_constant(0.0), amplitude=1.0, focus="first"),
+    "ones": Recipe(summary="all 1", draw=_constant(1.0), amplitude=1.0, focus="first"),
+    "signed_zeros": Recipe(
+        summary="half of them 0, of either sign", draw=_signed_zeros, focus="data"
+    ),
+    "zero_rows": Recipe(summary="some rows all 0", draw=_zero_rows, focus="data"),
 }

@@ -21,8 +21,8 @@ from kerneltruth.cli.options import (
     Targets,
     TaskName,
     Timeout,
+    export_outcomes,
     follow,
-    hand_over,
     show_document,
 )
 from kerneltruth.cli.seeds import settled_seed
@@ -87,7 +87,7 @@ def check(
     show_document(document, check_view, as_json)
     from kerneltruth.report.outcomes import of_check
 
-    hand_over(
+    export_outcomes(
         lambda: of_check(document, file, device=device),
         junit=junit,
         annotations=annotations,

@@ -125,7 +125,7 @@ def generate(
     """Obtain candidates from a model; `run --candidates` judges them. Resumes where it stopped."""
     from kerneltruth.generate.account import SpendingLimits
     from kerneltruth.generate.chat import Sampling
-    from kerneltruth.generate.requests import Asking, Calling, GenerateRequest
+    from kerneltruth.generate.requests import Calling, GenerateRequest, TaskSelection
     from kerneltruth.generate.start import run_generate
     from kerneltruth.report.generate_view import generate_view
 
@@ -147,7 +147,7 @@ def generate(
             retries=retries,
             timeout_s=reply_timeout,
         ),
-        asking=Asking(
+        asking=TaskSelection(
             tasks=tuple(task or ()),
             categories=tuple(category or ()),
             templates=templates,

@@ -103,7 +103,7 @@ def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:
         show(view(document))
 
 
-def hand_over(
+def export_outcomes(
     suite: Callable[[], Any], *, junit: Path | None, annotations: bool, as_json: bool
 ) -> None:
     """Write a command's outcomes for other tools, as the options say.

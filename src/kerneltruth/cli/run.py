@@ -19,8 +19,8 @@ from kerneltruth.cli.options import (
     Strategies,
     Timeout,
     Workers,
+    export_outcomes,
     follow,
-    hand_over,
     show_document,
 )
 from kerneltruth.cli.seeds import settled_seed
@@ -111,7 +111,7 @@ def run_(
     show_document(document, run_view, as_json)
     from kerneltruth.report.outcomes import of_run
 
-    hand_over(
+    export_outcomes(
         lambda: of_run(Path(document.run), candidates),
         junit=junit,
         annotations=annotations,

@@ -38,7 +38,7 @@ from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
-from kerneltruth.suites.entries import Entry, candidate_of, enroll
+from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
@@ -75,7 +75,7 @@ def _judge(
     submissions = read_submissions(
         options.candidates, definitions=data_set.definitions if data_set else None
     )
-    for item in enroll(submissions, tasks, options.labels):
+    for item in match_tasks(submissions, tasks, options.labels):
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))

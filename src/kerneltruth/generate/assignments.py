@@ -14,14 +14,14 @@ from kerneltruth.generate.chat import ChatModel
 from kerneltruth.generate.example import example_of
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.generate.recorded import Recording
-from kerneltruth.generate.requests import Asking
+from kerneltruth.generate.requests import TaskSelection
 from kerneltruth.suites.flashinfer.suite import DataSet
 from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import Listed, eager_modules, find, key_of, listed_of, tasks_of
 
 
-def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
+def tasks_chosen(suite: str, asking: TaskSelection) -> list[Listed]:
     """Return the tasks of a suite that the options choose, in the suite's order.
 
     Raises:
@@ -46,7 +46,7 @@ def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
     return found
 
 
-def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
+def keys_for(suite: str, asking: TaskSelection, model: ChatModel) -> list[str]:
     """Return the keys of the chosen tasks; by default, those that a recording has.
 
     Raises:
@@ -61,7 +61,7 @@ def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
     return keys
 
 
-def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str, str]:
+def briefs_of(keys: Iterable[str], asking: TaskSelection, prompts: Prompts) -> dict[str, str]:
     """Write the brief of each task.
 
     Raises:
@@ -70,7 +70,7 @@ def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str
     return {key: _brief(find(key), asking, prompts) for key in keys}
 
 
-def _brief(task: Task, asking: Asking, prompts: Prompts) -> str:
+def _brief(task: Task, asking: TaskSelection, prompts: Prompts) -> str:
     if not asking.show_reference and _only_by_reference(task):
         raise UserError(f"{task.key} is stated by its reference alone; pass --show-reference")
     source = reference_source(task) if asking.show_reference else ""

@@ -31,7 +31,7 @@ from kerneltruth.generate.prompts import Prompts, load_prompts
 from kerneltruth.generate.recorded import PREFIX
 from kerneltruth.generate.request_pool import (
     Answered,
-    NotAsked,
+    NotSent,
     RequestPool,
     RetryPolicy,
     Unanswered,
@@ -216,7 +216,7 @@ class _Generation:
                     case Unanswered(error=error):
                         said = error.detail
                         self._left[chain] = "" if error.scope == "chain" else error.detail
-                    case NotAsked(reason=reason):
+                    case NotSent(reason=reason):
                         said = f"not asked: {reason}"
                         self._not_asked[reason] += 1
                 text = f"{outcome.request.key}: {said}; {self._spent()}"

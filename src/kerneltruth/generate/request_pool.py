@@ -38,14 +38,14 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotAsked:
+class NotSent:
     """A request that was not sent, and the reason: `calls`, `tokens`, `seconds` or `stopped`."""
 
     request: Request
     reason: str
 
 
-Outcome = Answered | Unanswered | NotAsked
+Outcome = Answered | Unanswered | NotSent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class RequestPool:
         began, tries = time.monotonic(), 0
         refusal = await self._refusal_of(request)
         if refusal is not None:
-            return NotAsked(request=request, reason=refusal)
+            return NotSent(request=request, reason=refusal)
         while True:
             tries += 1
             answer = await self._call(request)

@@ -32,7 +32,7 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class TaskSelection:
     """Which tasks and prompts are requested.
 
     Attributes:
@@ -70,7 +70,7 @@ class GenerateRequest:
     rounds: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
     calling: Calling = field(default_factory=Calling)
-    asking: Asking = field(default_factory=Asking)
+    asking: TaskSelection = field(default_factory=TaskSelection)
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     prices: Prices | None = None
     source: Path | None = None

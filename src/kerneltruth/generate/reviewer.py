@@ -27,7 +27,7 @@ from kerneltruth.generate.transcript import Exchange
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.entries import Entry, candidate_of, enroll
+from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
 from kerneltruth.suites.replies import code_of
 from kerneltruth.suites.submission import Submission
 from kerneltruth.tasks.registry import Listed, find
@@ -122,7 +122,7 @@ class Reviewer:
             origin=exchange.task, name=name, source=code_of(exchange.reply.text)
         )
         # Only this task, although the answer's function may have another task's name.
-        for entry in enroll([submission], {name: self._tasks[name]}, Labels()):
+        for entry in match_tasks([submission], {name: self._tasks[name]}, Labels()):
             if isinstance(entry, Entry):
                 return entry
         raise InternalError(f"{exchange.task} is no task of {self._suite}")

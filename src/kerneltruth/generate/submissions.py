@@ -20,7 +20,7 @@ from kerneltruth.generate.directory import (
     publish,
 )
 from kerneltruth.generate.requests import IMPORT, GenerateRequest
-from kerneltruth.suites.entries import Entry, enroll
+from kerneltruth.suites.entries import Entry, match_tasks
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.generations import ANSWERS
 from kerneltruth.suites.reading import read_submissions
@@ -86,7 +86,7 @@ def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
     chosen = {t.key for t in tasks_chosen(suite, options.asking)}
     defaults = Labels(method=IMPORT, model=options.model)
     submissions = read_submissions(options.source, definitions=definitions)
-    for item in enroll(submissions, accepted_by(suite), defaults):
+    for item in match_tasks(submissions, accepted_by(suite), defaults):
         if isinstance(item, Broken) or item.task.key in chosen or not options.asking.restricts:
             yield item
 

@@ -280,7 +280,7 @@ class CandidateSession:
                 if left_s <= 0:
                     return
                 rehearsal = Rehearse(arguments=tuple(arguments), config=config, spare=SPARE)
-                seen = self.session.errand(rehearsal, deadline_s=left_s)
+                seen = self.session.request(rehearsal, deadline_s=left_s)
                 if seen.ended not in _GOES_ON:
                     return
                 launched = [min(launch.configs, MAX_CONFIGS) for launch in seen.launches]

@@ -56,20 +56,20 @@ class Check:
 
     Attributes:
         protocol: its draws and comparisons, in one dtype.
-        says: a one-line description.
-        knows: returns the dtypes in which it is defined for a task.
+        summary: a one-line description.
+        supported_dtypes: returns the dtypes in which it is defined for a task.
         every: it must pass in each of its dtypes; otherwise one suffices.
     """
 
     name: str
     protocol: Callable[[Setting], Protocol]
-    says: str
-    knows: Callable[[Task], tuple[str, ...]] = lambda task: task.dtypes
+    summary: str
+    supported_dtypes: Callable[[Task], tuple[str, ...]] = lambda task: task.dtypes
     every: bool = False
 
     def dtypes_for(self, task: Task) -> tuple[str, ...]:
         """Return the task's main dtypes in which the check is defined, float32 first."""
-        known = [d for d in task.dtypes if d in self.knows(task)]
+        known = [d for d in task.dtypes if d in self.supported_dtypes(task)]
         return tuple(sorted(known, key=lambda d: d != "float32"))
 
 
@@ -251,44 +251,46 @@ CHECKS: tuple[Check, ...] = (
     Check(
         name="kernelbench",
         protocol=kernelbench,
-        says="5 draws, one shape, 1e-4 (float32) or 1e-2",
+        summary="5 draws, one shape, 1e-4 (float32) or 1e-2",
     ),
-    Check(name="kernelbench-v0", protocol=kernelbench_v0, says="5 draws, one shape, 1e-2"),
+    Check(name="kernelbench-v0", protocol=kernelbench_v0, summary="5 draws, one shape, 1e-2"),
     Check(
         name="kernelbench-verified",
         protocol=kernelbench_verified,
-        says="one draw times 1, 3, 0.01 and -1, 1e-3",
-        knows=lambda _: ("float32",),
+        summary="one draw times 1, 3, 0.01 and -1, 1e-3",
+        supported_dtypes=lambda _: ("float32",),
     ),
     Check(
         name="kernelbenchx",
         protocol=kernelbenchx,
-        says="one shape, seed 0, standard and outlier values, 1e-5 (float32) or 5e-3",
+        summary="one shape, seed 0, standard and outlier values, 1e-5 (float32) or 5e-3",
     ),
-    Check(name="tritonbench", protocol=tritonbench, says="the author's test prints the same text"),
+    Check(
+        name="tritonbench", protocol=tritonbench, summary="the author's test prints the same text"
+    ),
     Check(
         name="backendbench",
         protocol=backendbench,
-        says="operator samples and a trace in bfloat16, 1e-2",
-        knows=lambda _: ("bfloat16",),
+        summary="operator samples and a trace in bfloat16, 1e-2",
+        supported_dtypes=lambda _: ("bfloat16",),
     ),
     Check(
         name="flashinfer-bench",
         protocol=flashinfer_bench,
-        says="3 normal draws, one shape, absolute and relative error above 1e-2",
+        summary="3 normal draws, one shape, absolute and relative error above 1e-2",
     ),
     Check(
         name="robust-kbench",
         protocol=robust_kbench,
-        says="5 draws, one shape, 1e-5, shape unchecked",
-        knows=lambda _: ("float32",),
+        summary="5 draws, one shape, 1e-5, shape unchecked",
+        supported_dtypes=lambda _: ("float32",),
     ),
     Check(
         name="gpuemu",
         protocol=gpuemu,
-        says="30 cases of the operator's schema, absolute tolerance",
-        knows=gpuemu_dtypes,
+        summary="30 cases of the operator's schema, absolute tolerance",
+        supported_dtypes=gpuemu_dtypes,
         every=True,
     ),
-    Check(name="one-shape", protocol=one_shape, says="one normal draw, 1e-5 plus 1e-2 relative"),
+    Check(name="one-shape", protocol=one_shape, summary="one normal draw, 1e-5 plus 1e-2 relative"),
 )

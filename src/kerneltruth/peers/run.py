@@ -107,6 +107,6 @@ def _concluded(check: Check, task: Task, by_dtype: dict[str, DtypeOutcome]) -> P
     verdict: Says = next((v for v in order if v in verdicts), "error")
     why = next((o.why for o in by_dtype.values() if o.verdict == verdict), None)
     if not by_dtype:
-        known = ", ".join(check.knows(task)) or "no dtype of it"
-        why = f"it knows {known}, and {task.name} is tried in {', '.join(task.dtypes)}"
+        known = ", ".join(check.supported_dtypes(task)) or "no dtype of it"
+        why = f"it supports {known}, and {task.name} is tried in {', '.join(task.dtypes)}"
     return PeerVerdict(name=check.name, verdict=verdict, why=why, by_dtype=by_dtype)

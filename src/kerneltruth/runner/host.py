@@ -27,7 +27,7 @@ from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Call,
     CallSettings,
-    Errand,
+    ChildMessage,
     Load,
     Observation,
     Prepare,
@@ -166,7 +166,7 @@ class Runner:
     ) -> Link:
         root = None if cold else self._cache_root
         cache = root / (cache_name or candidate.sha256) if root else None
-        errand = {
+        request = {
             "folder": f"child-{os.getpid()}-{next(self._numbers)}",
             "cache": str(cache) if cache else None,
             "limits": asdict(self._limits),
@@ -175,7 +175,7 @@ class Runner:
         for _ in range(2):
             zygote = self._zygote(mode)
             try:
-                return zygote.fork(errand)
+                return zygote.fork(request)
             except ZygoteLost:
                 zygote.close()
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
@@ -293,8 +293,12 @@ class Session:
             observation = self._attempt(call, deadline_s)
         return observation
 
-    def errand(
-        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = CALL_S
+    def request(
+        self,
+        message: ChildMessage,
+        *,
+        sizes: dict[str, int] | None = None,
+        deadline_s: float = CALL_S,
     ) -> Observation:
         """Send a message (in mode "time" not `Rehearse`) to a child; return the observation.
 
@@ -422,7 +426,9 @@ class Session:
     def _await_load(self) -> Observation:
         return self._exchange(None, self._load_deadline, {})
 
-    def _exchange(self, call: Errand | None, deadline: float, sizes: dict[str, int]) -> Observation:
+    def _exchange(
+        self, call: ChildMessage | None, deadline: float, sizes: dict[str, int]
+    ) -> Observation:
         """Send the call, if any, and receive the answer; a malformed one ends the child."""
         assert self._link is not None
         try:

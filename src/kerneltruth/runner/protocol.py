@@ -140,7 +140,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
+class Unload:
     """Release all that a timed entry holds, and restore PyTorch's settings.
 
     Another entry is loaded next.
@@ -330,7 +330,7 @@ class Observation:
     lean: bool = False
 
 
-Errand = (
+ChildMessage = (
     Call
     | Rehearse
     | PrepareInputs
@@ -342,8 +342,8 @@ Errand = (
     | ShowResult
     | Loaded
     | CountOperators
-    | Leave
+    | Unload
 )
 
 
-Message = Prepare | Load | Errand | Observation
+Message = Prepare | Load | ChildMessage | Observation

@@ -36,7 +36,7 @@ _LOOK_UP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class ForkRequest:
     """The host's request to the zygote: one child, with its folders and descriptors."""
 
     folder: Path
@@ -48,28 +48,28 @@ class Errand:
     output: int
 
 
-def guard(errand: Errand, *, zygote: int, work: Callable[[int], None]) -> NoReturn:
+def guard(request: ForkRequest, *, zygote: int, work: Callable[[int], None]) -> NoReturn:
     """Run the child and outlive it; `work(wire)` is the child's work. Never returns."""
-    channel = socket.socket(fileno=errand.channel)
+    channel = socket.socket(fileno=request.channel)
     try:
         os.setsid()
         sandbox.adopt_orphans()
-        sandbox.keep_descriptors((errand.channel, errand.wire, errand.output))
+        sandbox.keep_descriptors((request.channel, request.wire, request.output))
         wake = _wake_on_death()
-        sandbox.make_folders(errand.folder, errand.cache)
+        sandbox.make_folders(request.folder, request.cache)
         warden = os.getpid()
         child = os.fork()
         if child == 0:
-            _be_child(errand, warden, work)
-        os.close(errand.wire)
-        os.close(errand.output)
+            _be_child(request, warden, work)
+        os.close(request.wire)
+        os.close(request.output)
         _say(channel, {"child": child})
         _watch(channel, wake, child, zygote)
     except BaseException as error:
         _say(channel, {"lost": f"{type(error).__name__}: {error}"})
     finally:
         left = sandbox.kill_tree()
-        sandbox.remove_folder(errand.folder)
+        sandbox.remove_folder(request.folder)
         _say(channel, {"gone": left})
         os._exit(0)
 
@@ -112,23 +112,23 @@ def _say(channel: socket.socket, packet: Mapping[str, object]) -> None:
         channel.send(json.dumps(packet).encode(), socket.MSG_DONTWAIT)
 
 
-def _be_child(errand: Errand, warden: int, work: Callable[[int], None]) -> NoReturn:
+def _be_child(request: ForkRequest, warden: int, work: Callable[[int], None]) -> NoReturn:
     code = _SETUP_FAILED
     try:
         sandbox.die_with_parent(warden)
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _redirect(errand.output)
-        sandbox.keep_descriptors((errand.wire,))
-        os.environ.update(sandbox.private_environment(errand.folder, errand.cache))
-        os.environ.update(errand.environment)
+        _redirect(request.output)
+        sandbox.keep_descriptors((request.wire,))
+        os.environ.update(sandbox.private_environment(request.folder, request.cache))
+        os.environ.update(request.environment)
         os.environ.pop("PYTHONPATH", None)
-        os.chdir(errand.folder / "work")
+        os.chdir(request.folder / "work")
         tempfile.tempdir = None
-        sandbox.confine(errand.limits)
+        sandbox.confine(request.limits)
         gc.enable()
-        work(errand.wire)
+        work(request.wire)
         code = 0
     except BaseException:
         traceback.print_exc()

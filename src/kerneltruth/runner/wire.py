@@ -19,7 +19,6 @@ from kerneltruth.runner.protocol import (
     KernelRun,
     KernelWork,
     Launch,
-    Leave,
     Load,
     Loaded,
     Message,
@@ -29,6 +28,7 @@ from kerneltruth.runner.protocol import (
     ProtocolError,
     Rehearse,
     TensorResult,
+    Unload,
 )
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
@@ -65,7 +65,7 @@ _KINDS: dict[str, Any] = {
         ShowResult,
         Loaded,
         CountOperators,
-        Leave,
+        Unload,
         TensorResult,
         OtherResult,
         Launch,

@@ -144,7 +144,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
     """Fork a warden; return its pid, in the zygote only."""
     zygote = os.getpid()
     wire, channel, output = descriptors
-    errand = warden.Errand(
+    fork = warden.ForkRequest(
         folder=Path(request["folder"]),
         cache=Path(request["cache"]) if request["cache"] else None,
         limits=sandbox.ResourceLimits(**request["limits"]),
@@ -156,7 +156,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
     pid = os.fork()
     if pid == 0:
         work = sys.modules["kerneltruth.runner.child.serving"].main
-        warden.guard(errand, zygote=zygote, work=work)
+        warden.guard(fork, zygote=zygote, work=work)
     return pid
 
 

@@ -102,7 +102,7 @@ class Zygote:
                 self._versions = self._await_ready()
             return self._versions
 
-    def fork(self, errand: Mapping[str, Any]) -> Link:
+    def fork(self, wanted: Mapping[str, Any]) -> Link:
         """Make it fork a child.
 
         Raises:
@@ -112,7 +112,7 @@ class Zygote:
         wire, their_wire = socket.socketpair()
         channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output, their_output = os.pipe()
-        request = {**errand, "folder": str(self.root / errand["folder"])}
+        request = {**wanted, "folder": str(self.root / wanted["folder"])}
         theirs = [their_wire.fileno(), their_channel.fileno(), their_output]
         link = Link(wire, channel, output)
         try:

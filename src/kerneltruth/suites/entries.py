@@ -48,7 +48,7 @@ class Entry:
         return self.task.key, self.sha256
 
 
-def enroll(
+def match_tasks(
     submissions: Iterable[Read], tasks: Mapping[str, Listed], defaults: Labels
 ) -> Iterator[Entry | Broken]:
     """Match each submission with its task.

@@ -62,8 +62,8 @@ class Child:
         host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
             device, `claims_host_s` what it says of it if that is something else.
         ran: what it says that a call runs.
-        ends: how an errand of a kind ends, where not well; for good, or for so many times.
-        asked: every errand, in order.
+        ends: how an message of a kind ends, where not well; for good, or for so many times.
+        asked: every message, in order.
         sample: the calls that are sampled; `given` what they were given, by row.
     """
 
@@ -89,7 +89,7 @@ class Child:
     spot_check: SpotCheck = field(default_factory=SpotCheck)
     given: dict = field(default_factory=dict)
 
-    def errand(self, message, *, sizes=None, deadline_s=30.0):
+    def request(self, message, *, sizes=None, deadline_s=30.0):
         self.asked.append(message)
         end = self.ends.get(type(message))
         if end is not None:

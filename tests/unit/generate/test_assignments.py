@@ -7,21 +7,23 @@ import pytest
 from kerneltruth.errors import UserError
 from kerneltruth.generate.assignments import keys_for, reference_source, tasks_chosen
 from kerneltruth.generate.recorded import read_recording
-from kerneltruth.generate.requests import Asking
+from kerneltruth.generate.requests import TaskSelection
 from kerneltruth.tasks.registry import find
 
 
 def test_tasks_are_chosen_by_name_and_category():
-    chosen = tasks_chosen("core", Asking(tasks=("relu", "softmax"), categories=("Activation",)))
+    chosen = tasks_chosen(
+        "core", TaskSelection(tasks=("relu", "softmax"), categories=("Activation",))
+    )
     assert "relu" in [task.name for task in chosen]
 
 
 @pytest.mark.parametrize(
     ("asking", "says"),
     [
-        (Asking(categories=("Cooking",)), "--category 'Cooking': must be one of Activation"),
+        (TaskSelection(categories=("Cooking",)), "--category 'Cooking': must be one of Activation"),
         (
-            Asking(tasks=("relu",), categories=("Reduce",)),
+            TaskSelection(tasks=("relu",), categories=("Reduce",)),
             "no task of core is left with these --task and --category; ask for less",
         ),
     ],
@@ -35,7 +37,7 @@ def test_a_recording_of_other_tasks_is_refused(tmp_path):
     path = tmp_path / "replies.jsonl"
     path.write_text(json.dumps({"task": "no_task_of_core", "text": "x"}))
     with pytest.raises(UserError, match="no task of core has a recorded reply; name another"):
-        keys_for("core", Asking(), read_recording(path))
+        keys_for("core", TaskSelection(), read_recording(path))
 
 
 def test_the_reference_that_a_prompt_shows_is_plain_pytorch():

@@ -15,7 +15,7 @@ from kerneltruth.generate.pace import Pace
 from kerneltruth.generate.request_pool import (
     GIVE_UP_AFTER,
     Answered,
-    NotAsked,
+    NotSent,
     RetryPolicy,
     Unanswered,
 )
@@ -87,7 +87,7 @@ def test_a_refused_key_ends_everything_at_once(scripted, pool_of, requests):
     outcomes = list(pool.ask(requests))
     assert pool.fatal == refused
     assert len(model.asked) == 1
-    assert [o.reason for o in outcomes if isinstance(o, NotAsked)] == ["stopped"] * 5
+    assert [o.reason for o in outcomes if isinstance(o, NotSent)] == ["stopped"] * 5
 
 
 def test_an_endpoint_that_never_answers_is_given_up(scripted, pool_of, request_of):
@@ -96,7 +96,7 @@ def test_an_endpoint_that_never_answers_is_given_up(scripted, pool_of, request_o
     outcomes = list(pool.ask([request_of(sample=n) for n in range(20)]))
     assert pool.fatal == BUSY
     assert len(model.asked) == GIVE_UP_AFTER
-    assert sum(isinstance(o, NotAsked) for o in outcomes) == 20 - GIVE_UP_AFTER
+    assert sum(isinstance(o, NotSent) for o in outcomes) == 20 - GIVE_UP_AFTER
 
 
 def test_answers_in_between_keep_the_endpoint_in_use(scripted, pool_of, request_of):
@@ -148,7 +148,7 @@ def test_after_a_stop_nothing_leaves_and_what_is_on_its_way_is_recorded(
     pool = pool_of(model, concurrency=2)
     outcomes = list(pool.ask(requests))
     assert len(model.asked) == len(pool.recorded) == 2
-    assert [o.reason for o in outcomes if isinstance(o, NotAsked)] == ["stopped"] * 4
+    assert [o.reason for o in outcomes if isinstance(o, NotSent)] == ["stopped"] * 4
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_the_budget_of_calls_counts_retries(scripted, pool_of, requests):
     pool = pool_of(model, limits=SpendingLimits(calls=4, reply_tokens=10))
     outcomes = list(pool.ask(requests))
     assert len(model.asked) == 4
-    assert [o.reason for o in outcomes if isinstance(o, NotAsked)] == ["calls"] * 3
+    assert [o.reason for o in outcomes if isinstance(o, NotSent)] == ["calls"] * 3
     assert pool.refusal == "calls"
 
 
@@ -251,7 +251,7 @@ def test_a_pace_beyond_the_budget_of_seconds_is_not_waited(scripted, pool_of, re
         model, pace=Pace(per_minute=1), limits=SpendingLimits(seconds=5.0, reply_tokens=10)
     )
     outcomes = list(pool.ask([request_of(sample=n) for n in range(3)]))
-    assert [type(o) for o in outcomes] == [Answered, NotAsked, NotAsked]
+    assert [type(o) for o in outcomes] == [Answered, NotSent, NotSent]
     assert len(model.asked) == 1
 
 

@@ -132,7 +132,7 @@ class _Session:
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         return answer if isinstance(answer, Observation) else returned(answer)
 
-    def errand(self, message, *, deadline_s):
+    def request(self, message, *, deadline_s):
         assert deadline_s > 0
         self.runner.rehearsed.append(message)
         return self.runner.rehearsal(message)

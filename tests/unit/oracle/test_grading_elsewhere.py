@@ -40,13 +40,13 @@ def timed_call(task, case, inputs, choices, folder, monkeypatch):
     )
     assert worker.load().ended == "returned"
     refill = inputs.refill([0], inputs.given([choices]))
-    for errand in (
+    for message in (
         PrepareInputs(arguments=inputs.arguments),
         AllocateBuffers(count=1),
         refill,
         RunBatch(buffers=(0,)),
     ):
-        seen = worker.time(errand)
+        seen = worker.time(message)
         assert seen.ended == "returned", seen
     return worker.time(ShowResult())
 

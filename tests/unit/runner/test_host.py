@@ -9,7 +9,7 @@ from children import OTHER, POISON, call, floats, vector
 from kerneltruth.runner.arguments import ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, context_environment
-from kerneltruth.runner.protocol import Leave, OtherResult, Rehearse
+from kerneltruth.runner.protocol import OtherResult, Rehearse, Unload
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     PrepareInputs,
@@ -233,7 +233,7 @@ def test_a_rehearsal_calls_the_entry_on_zeros_of_that_form(opened):
     blank = Supply(name="x", dtype="float16", shape=(2, 1))
     one, other = (replace(blank, name=f"p{n}", shape=(n,), member_of="params") for n in (2, 3))
     eps = ScalarArgument(name="eps", value=0.5, default=1e-6)
-    done = session.errand(Rehearse(arguments=(blank, one, other, eps)))
+    done = session.request(Rehearse(arguments=(blank, one, other, eps)))
     assert (done.ended, done.results) == ("returned", ())
     seen = call(session, vector(1.0)).results
     assert [s.text.strip("'") for s in seen] == [
@@ -248,7 +248,7 @@ def test_a_rehearsal_calls_the_entry_on_zeros_of_that_form(opened):
 def test_a_rehearsal_holds_what_is_given_and_tells_no_result(opened):
     session = opened("seen = []\ndef f(x):\n    seen.append(x.tolist())\n    return repr(seen[0])")
     given = Supply(name="x", dtype="int64", shape=(2,), pool=struct.pack("<3q", 5, 7, 9))
-    done = session.errand(Rehearse(arguments=(given,)))
+    done = session.request(Rehearse(arguments=(given,)))
     assert (done.ended, done.results, done.launches) == ("returned", (), ())
     assert call(session, vector(1.0)).results[0].text == "'[5, 7]'"
 
@@ -256,7 +256,7 @@ def test_a_rehearsal_holds_what_is_given_and_tells_no_result(opened):
 def test_a_rehearsal_that_raises_leaves_the_child_as_it_is(opened):
     session = opened("def f(x):\n    if not x.any(): raise ValueError('nothing')\n    return x")
     blank = Supply(name="x", dtype="float32", shape=(2,))
-    seen = session.errand(Rehearse(arguments=(blank,)))
+    seen = session.request(Rehearse(arguments=(blank,)))
     assert (seen.ended, seen.message) == ("raised", "nothing")
     assert floats(call(session, vector(2.0)).results[0].data) == (2.0,)
 
@@ -284,7 +284,7 @@ def test_an_autotuned_kernel_is_rehearsed_in_the_configuration_that_is_asked_for
     """)
     for config in (0, 1, 1):
         blank = Supply(name="x", dtype="float32", shape=(5,))
-        done = session.errand(Rehearse(arguments=(blank,), config=config))
+        done = session.request(Rehearse(arguments=(blank,), config=config))
         assert {launch.configs for launch in done.launches} == {2}
     assert call(session, vector(1.0, 2.0)).results[1].text == "2"
 
@@ -326,14 +326,14 @@ def test_a_candidate_loaded_after_another_finds_default_pytorch_settings(runner,
     with runner.open(first, mode="time") as session:
         assert session.loaded.ended == "returned"
         pid = session.pid
-        assert session.errand(Leave()).ended == "returned"
+        assert session.request(Unload()).ended == "returned"
         # Objects that hold each other are gone, too.
         assert log.read_text() == "begins is gone "
         session.load_instead(then)
-        assert session.errand(PrepareInputs(arguments=())).ended == "returned"
-        session.errand(AllocateBuffers(count=1))
-        session.errand(RunBatch(buffers=(0,)))
-        shown = session.errand(ShowResult())
+        assert session.request(PrepareInputs(arguments=())).ended == "returned"
+        session.request(AllocateBuffers(count=1))
+        session.request(RunBatch(buffers=(0,)))
+        shown = session.request(ShowResult())
     assert [result.text for result in shown.results] == [
         str(pid),
         repr("(False, 'highest', torch.float32, 'cpu')"),
@@ -377,13 +377,13 @@ def test_an_unloaded_candidate_takes_its_compiled_code_with_it(runner):
         for source in (COMPILING, COMPILED)
     )
     with runner.open(first, mode="time") as session:
-        assert session.errand(Leave()).ended == "returned"
+        assert session.request(Unload()).ended == "returned"
         session.load_instead(then)
         for message in (
             PrepareInputs(arguments=()),
             AllocateBuffers(count=1),
             RunBatch(buffers=(0,)),
         ):
-            assert session.errand(message).ended == "returned"
-        shown = session.errand(ShowResult())
+            assert session.request(message).ended == "returned"
+        shown = session.request(ShowResult())
     assert [result.text for result in shown.results] == ["0", "False"]

@@ -7,7 +7,7 @@ from tritonbench_entries import ARGUMENTS, DOTTED, FUSED, NONE, OWN, SAME
 
 from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
-from kerneltruth.suites.entries import Entry, candidate_of, enroll, task_named
+from kerneltruth.suites.entries import Entry, candidate_of, match_tasks, task_named
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import Listed, accepted_by
@@ -48,7 +48,7 @@ def enrolled(tmp_path, accepted):
         path = tmp_path / "predictions.jsonl"
         lines = [json.dumps(prediction(name, source)) for name, source in sources.items()]
         path.write_text("\n".join(lines))
-        found = list(enroll(read_submissions(path), accepted, Labels()))
+        found = list(match_tasks(read_submissions(path), accepted, Labels()))
         return dict(zip(sources, found, strict=True))
 
     return enroll_all
@@ -146,5 +146,5 @@ def test_tasks_of_kernelbenchxs_earlier_list_are_known(accepted, name, key):
 def test_a_suite_of_one_problem_takes_any_file_with_its_entry(tmp_path, name, source, taken):
     (tmp_path / name).write_text(source)
     only = Listed(key="kernelbench/level1/23", name="level1/23", entry="ModelNew", category="c")
-    (found,) = enroll(read_submissions(tmp_path / name), {only.name: only}, Labels())
+    (found,) = match_tasks(read_submissions(tmp_path / name), {only.name: only}, Labels())
     assert isinstance(found, Entry) is taken

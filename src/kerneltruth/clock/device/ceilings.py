@@ -103,14 +103,14 @@ def measure(runner: Runner, *, device: str, measured_at: str, versions: dict[str
         sha256=hashlib.sha256(source.encode()).hexdigest(),
     )
     with runner.open(probe, mode="time") as child:
-        errands = (
+        messages = (
             PrepareInputs(arguments=()),
             AllocateBuffers(count=1),
             RunBatch(buffers=(0,)),
             ShowResult(),
         )
-        for errand in errands:
-            seen = child.errand(errand, deadline_s=DEADLINE_S)
+        for message in messages:
+            seen = child.request(message, deadline_s=DEADLINE_S)
             if seen.ended != "returned":
                 break
     result = seen.results[0] if seen.results else None

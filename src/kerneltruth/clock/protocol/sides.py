@@ -10,7 +10,7 @@ from typing import Protocol
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.operators import Operators
 from kerneltruth.errors import InternalError
-from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.protocol import ChildMessage, Observation
 from kerneltruth.runner.timing.messages import SpotCheck
 
 # Slower calls are made as rarely as possible.
@@ -20,8 +20,12 @@ SLOW_S = 0.1
 class TimedChild(Protocol):
     """A child in mode "time"; see `runner.host.Session`."""
 
-    def errand(
-        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
+    def request(
+        self,
+        message: ChildMessage,
+        *,
+        sizes: dict[str, int] | None = None,
+        deadline_s: float = 30.0,
     ) -> Observation:
         """Have it do one thing."""
         ...
@@ -183,13 +187,13 @@ class Side:
         """Whether calls take so long that as few as possible are made."""
         return self.warm_up_s > SLOW_S
 
-    def do(self, message: Errand, deadline_s: float) -> Observation:
+    def do(self, message: ChildMessage, deadline_s: float) -> Observation:
         """Have the child do one thing.
 
         Raises:
             SideError: it did not return.
         """
-        seen = self.child.errand(message, deadline_s=deadline_s)
+        seen = self.child.request(message, deadline_s=deadline_s)
         if seen.ended == "timeout":
             seen = replace(seen, message=f"no answer within {deadline_s:g} s")
         if seen.ended != "returned":

@@ -311,7 +311,7 @@ class BatchRunner:
             for a in self.inputs.arguments
             if isinstance(a, Supply) and a.shown
         }
-        return side.child.errand(
+        return side.child.request(
             ShowResult(slot=side.slot), sizes=sizes, deadline_s=self.effort.deadline_s
         )
 

@@ -13,7 +13,7 @@ from functools import partial
 from kerneltruth.clock.protocol.sides import ChildEvent, Side
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
-from kerneltruth.runner.protocol import Errand, Leave, Observation
+from kerneltruth.runner.protocol import ChildMessage, Observation, Unload
 
 # The folder in which `torch.compile` keeps its results for the next run.
 _CACHE = "baselines"
@@ -58,7 +58,7 @@ class BaselineProcesses:
 
     def hand_on(self, session: Session) -> None:
         """Make a baseline's process idle; end it if it cannot free what it holds."""
-        if session.errand(Leave(), deadline_s=_LEAVE_S).ended != "returned":
+        if session.request(Unload(), deadline_s=_LEAVE_S).ended != "returned":
             session.close()
             return
         with self._changing:
@@ -81,14 +81,18 @@ class SharedChild:
         self.sides: list[Side] = []
         self._in_use = threading.Lock()
 
-    def errand(
-        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
+    def request(
+        self,
+        message: ChildMessage,
+        *,
+        sizes: dict[str, int] | None = None,
+        deadline_s: float = 30.0,
     ) -> Observation:
         """Have the child do one thing; one benchmark at a time."""
         with self._in_use:
             if self.left:
                 return Observation(ended="lost", message="the baseline has left its process")
-            return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
+            return self.session.request(message, sizes=sizes, deadline_s=deadline_s)
 
     def close(self, *, wait: bool = True) -> None:
         """End the child; without `wait`, only request it."""

@@ -20,7 +20,7 @@ def device_share(runner: Runner, candidate: Candidate, task: Task, case: Case) -
     """Whose kernels take the device's time in a call on a case."""
     asked = Rehearse(arguments=rehearsal_arguments(task, case), device_time=True)
     with runner.open(candidate, mode="time") as child:
-        seen = child.errand(asked, deadline_s=DEADLINE_S)
+        seen = child.request(asked, deadline_s=DEADLINE_S)
     return share_of(seen, case)
 
 

@@ -50,14 +50,14 @@ def profile(
         device=device,
         mode="time",
     )
-    errands = (
+    messages = (
         PrepareInputs(arguments=inputs.arguments),
         AllocateBuffers(count=CALLS),
         inputs.refill(range(CALLS), contents),
     )
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "errands"
-        alone.write(script, load, errands)
+        script = Path(folder) / "messages"
+        alone.write(script, load, messages)
         program = [sys.executable, "-m", "kerneltruth.runner.child.alone", str(script)]
         command = ncu_command(program, kernel=kernel, launches=LAUNCHES)
         try:

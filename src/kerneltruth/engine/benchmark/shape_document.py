@@ -147,7 +147,7 @@ def _binaries(side: Side) -> tuple[Binary, ...]:
     if side.ran is not None and side.compiled is None:
         # Eager PyTorch: looking for them takes longer than many batches.
         return ()
-    seen = side.child.errand(Loaded())
+    seen = side.child.request(Loaded())
     return seen.binaries if seen.ended == "returned" else ()
 
 

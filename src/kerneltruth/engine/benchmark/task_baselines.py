@@ -76,7 +76,7 @@ class TaskBaselines:
             baselines: by name, see `BASELINES`.
             seed: seed of the contents with known results.
             background: work that pauses while batches run.
-            due_ahead_bytes: inputs up to this size have their expected results computed ahead of their turn.
+            due_ahead_bytes: inputs up to this size have expected results computed ahead.
         """
         self.task = task
         self.cases = cases

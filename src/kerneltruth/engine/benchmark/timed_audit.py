@@ -82,7 +82,7 @@ class News:
         task: the task of these shapes; None if none was timed.
         shapes: all of the task, as they stand now.
         trouble: why the task cannot be timed.
-        spent: seconds by errand, of all so far.
+        spent: seconds by activity, of all tasks so far.
     """
 
     text: str

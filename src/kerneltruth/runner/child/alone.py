@@ -14,15 +14,15 @@ from pathlib import Path
 import torch
 
 from kerneltruth.runner.child.worker import Worker
-from kerneltruth.runner.protocol import Errand, Load, Message
+from kerneltruth.runner.protocol import ChildMessage, Load, Message
 from kerneltruth.runner.wire import decode, encode
 
 _LIMIT = 2**40
 
 
-def write(path: Path, load: Load, errands: tuple[Errand, ...]) -> None:
+def write(path: Path, load: Load, messages: tuple[ChildMessage, ...]) -> None:
     """What `main` reads."""
-    path.write_bytes(b"".join(map(encode, (load, *errands))))
+    path.write_bytes(b"".join(map(encode, (load, *messages))))
 
 
 def main(path: str) -> str | None:
@@ -30,12 +30,12 @@ def main(path: str) -> str | None:
 
     Returns why that failed, if it failed.
     """
-    load, *errands = _messages(path)
+    load, *messages = _messages(path)
     # The source is written to the folder that it is imported from.
     os.chdir(os.path.dirname(path))
     assert isinstance(load, Load)
     worker = Worker(load)
-    for seen in (worker.load(), *(worker.time(e) for e in errands if isinstance(e, Errand))):
+    for seen in (worker.load(), *(worker.time(e) for e in messages if isinstance(e, ChildMessage))):
         if seen.ended != "returned":
             return f"{load.filename}: {seen.ended}: {seen.message}"
     on_gpu = load.device != "cpu"

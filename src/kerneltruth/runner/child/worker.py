@@ -40,13 +40,13 @@ from kerneltruth.runner.child import (
 from kerneltruth.runner.protocol import (
     Binary,
     Call,
-    Errand,
+    ChildMessage,
     KernelWork,
-    Leave,
     Load,
     Loaded,
     Observation,
     Rehearse,
+    Unload,
 )
 from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
@@ -186,11 +186,11 @@ class Worker:
             observation = failures.failure(error, caller=__file__)
         return replace(observation, seconds=time.perf_counter() - start)
 
-    def time(self, errand: Errand) -> Observation:
+    def time(self, message: ChildMessage) -> Observation:
         """Do one step for a timed candidate."""
         start = time.perf_counter()
         try:
-            observation = self._timed(errand)
+            observation = self._timed(message)
         except BaseException as error:
             observation = failures.failure(error, caller=__file__)
         return replace(observation, seconds=time.perf_counter() - start)
@@ -210,30 +210,30 @@ class Worker:
         """Return the calls on the buffers of a slot, in order."""
         return self._tracks[slot].calls
 
-    def _timed(self, errand: Errand) -> Observation:
-        if isinstance(errand, Call):
-            return Observation(ended="lost", message="a call is no errand of a timed candidate")
-        if isinstance(errand, Rehearse):
-            return self._rehearse(errand)
-        if isinstance(errand, Leave):
+    def _timed(self, message: ChildMessage) -> Observation:
+        if isinstance(message, Call):
+            return Observation(ended="lost", message="a call is no message of a timed candidate")
+        if isinstance(message, Rehearse):
+            return self._rehearse(message)
+        if isinstance(message, Unload):
             self.leave()
             return Observation(ended="returned")
-        if isinstance(errand, PrepareInputs):
+        if isinstance(message, PrepareInputs):
             _seed()
-            self._tracks.pop(errand.slot, None)
-            ready = partial(self._calls, errand.compiled)
-            self._tracks[errand.slot] = timed_worker.TimedWorker(errand, self._device, ready)
+            self._tracks.pop(message.slot, None)
+            ready = partial(self._calls, message.compiled)
+            self._tracks[message.slot] = timed_worker.TimedWorker(message, self._device, ready)
             return Observation(ended="returned")
-        if isinstance(errand, Loaded):
+        if isinstance(message, Loaded):
             loaded = importlib.import_module("kerneltruth.runner.child.loaded")
             return Observation(ended="returned", binaries=loaded.binaries())
-        rows = self._tracks.get(errand.slot)
+        rows = self._tracks.get(message.slot)
         if rows is None:
             return Observation(ended="lost", message="a batch came before its inputs")
-        if isinstance(errand, CountOperators):
-            (call,) = self._calls(None, [rows.offered(errand.buffer)])
+        if isinstance(message, CountOperators):
+            (call,) = self._calls(None, [rows.offered(message.buffer)])
             return operators.observed(call, self._device)
-        return rows.do(errand)
+        return rows.do(message)
 
     def _rehearse(self, asked: Rehearse) -> Observation:
         if self._device.type == "cuda":

@@ -35,7 +35,7 @@ class PrepareInputs:
 
     Attributes:
         arguments: in call order.
-        slot: one of several such stocks in one child; later errands name it too.
+        slot: one of several such stocks in one child; later messages name it too.
         flush_bytes: how much memory is read before each batch, at least, to empty the caches.
         compiled: for baselines: the mode in which `torch.compile` compiles the entry.
     """

@@ -27,7 +27,7 @@ import torch
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.child.binding import Offered
-from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.protocol import ChildMessage, Observation
 from kerneltruth.runner.timing.input_buffers import InputBuffers
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
@@ -88,20 +88,20 @@ class TimedWorker:
         self._last: Any = None
         self._snapshot: Any = None
 
-    def do(self, errand: Errand) -> Observation:
+    def do(self, message: ChildMessage) -> Observation:
         """Execute one message, and return the observation."""
         timings: dict[str, float] = {}
-        match errand:
+        match message:
             case AllocateBuffers(count=count):
                 self.buffers(count)
             case FillBuffers(buffers=buffers, windows=windows, scales=scales):
                 self.refill(buffers, windows, scales)
             case SpotCheck():
-                self.spot_check(errand)
+                self.spot_check(message)
             case CaptureGraphs(groups=groups, order=order):
                 self.capture(groups, order)
             case RunBatch():
-                timings = self.batch(errand)
+                timings = self.batch(message)
             case ShowResult(spot_checks=True):
                 kept = self._recorder.results() if self._recorder is not None else ()
                 return Observation(ended="returned", results=kept)

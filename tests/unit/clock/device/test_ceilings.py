@@ -22,7 +22,7 @@ def measured(*values, ends=None):
         dtype="float64", shape=(len(values),), strides=(1,), device="cuda:0", data=data
     )
 
-    def errand(message, deadline_s):
+    def request(message, deadline_s):
         if ends is not None:
             return Observation(ended=ends, message="no memory left")
         results = (result,) if isinstance(message, ShowResult) else ()
@@ -32,7 +32,7 @@ def measured(*values, ends=None):
     def opened(candidate, mode):
         assert mode == "time"
         compile(candidate.source, "ceilings.py", "exec")
-        yield SimpleNamespace(errand=errand)
+        yield SimpleNamespace(request=request)
 
     runner = SimpleNamespace(open=opened)
     return measure(runner, device="A device", measured_at="now", versions={"torch": "2"})

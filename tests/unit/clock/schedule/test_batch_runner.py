@@ -103,15 +103,15 @@ def test_a_slow_host_gets_so_far_ahead_that_the_device_is_timed(made, host_s, se
 
 def test_a_momentarily_busy_host_does_not_delay_later_batches(made):
     batches, side = made(call_s=5e-5, host_s=1e-4)
-    do, seen = side.child.errand, []
+    do, seen = side.child.request, []
 
-    def errand(message, **kwargs):
+    def request(message, **kwargs):
         seen.append(message)
         # The first batches only: allocations, say.
         side.child.host_s = 1e-4 if len(seen) < 4 else 1e-5
         return do(message, **kwargs)
 
-    side.child.errand = errand
+    side.child.request = request
     batch = batches.run(side, range(CALLS))
     batches.tune_head_start(side, range(CALLS), batch, graphs=False, first=True)
     assert max(batch.head_start_s for batch in side.child.of(RunBatch)) > HEAD_START_S
@@ -206,14 +206,14 @@ def test_a_slow_host_does_not_make_calls_look_long(made):
 
 def takes_in_turn(child, *host_s):
     """Make a child's host take these seconds for a call of its next batches."""
-    do, left = child.errand, [*host_s]
+    do, left = child.request, [*host_s]
 
-    def errand(message, **kwargs):
+    def request(message, **kwargs):
         if isinstance(message, RunBatch):
             child.host_s = left.pop(0) if len(left) > 1 else left[0]
         return do(message, **kwargs)
 
-    child.errand = errand
+    child.request = request
 
 
 @pytest.mark.parametrize("laps_of_it", [1, MOST_ESTIMATES - 1])

@@ -51,16 +51,16 @@ def in_turn(sides, benchmark):
     """List the sides of the measured batches, in the order of the requests."""
     order = []
     for name, child in sides.children.items():
-        child.errand = record(child.errand, order, name)
+        child.request = record(child.request, order, name)
     benchmark.run(never)
     return order
 
 
-def record(errand, order, who):
+def record(send, order, who):
     def recorded(message, **more):
         if isinstance(message, RunBatch) and len(message.buffers) > SHORTEST:
             order.append((who, len(message.buffers)))
-        return errand(message, **more)
+        return send(message, **more)
 
     return recorded
 
@@ -786,15 +786,15 @@ def test_a_short_batch_shows_the_overhead_of_the_one_before(sides, effort, calls
 
 def test_the_first_call_is_timed_apart_from_the_next(sides, clock):
     child = sides.add("candidate")
-    errand, compiled = child.errand, []
+    send, compiled = child.request, []
 
     def compiles(message, **more):
         if isinstance(message, RunBatch) and not compiled:
             compiled.append(True)
             clock.now += 2.5
-        return errand(message, **more)
+        return send(message, **more)
 
-    child.errand = compiles
+    child.request = compiles
     side = ready(sides).sides[0]
     assert side.first_s == pytest.approx(2.5 + HEAD_START_S + 1e-4 + 2e-5)
     assert side.second_s == pytest.approx(HEAD_START_S + 1e-4 + 2e-5)
@@ -876,11 +876,11 @@ def test_nothing_counts_before_a_device_has_settled(sides, clock):
     sides.add("candidate")
     eager = sides.add("eager", call_s=1e-5)
     benchmark = ready(sides)
-    began, errand = clock.now, eager.errand
+    began, send = clock.now, eager.request
 
     def slower_later(message, **more):
         eager.call_s = 1e-5 if clock.now - began < 0.01 else 2e-5
-        return errand(message, **more)
+        return send(message, **more)
 
-    eager.errand = slower_later
+    eager.request = slower_later
     assert benchmark.alone(["eager"], 3, settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * 3}

@@ -19,8 +19,8 @@ class ScriptedSession:
     paused: bool = False
     is_open: bool = True
 
-    def errand(self, message, *, sizes=None, deadline_s=30.0):
-        return self.runner.errands(message) if self.is_open else GONE
+    def request(self, message, *, sizes=None, deadline_s=30.0):
+        return self.runner.messages(message) if self.is_open else GONE
 
     def load_instead(self, candidate):
         self.candidate = candidate
@@ -46,14 +46,14 @@ class WithoutProcesses:
     Attributes:
         opened: for which candidates.
         waited: whether the end of each was waited for.
-        errands: answers for their children, and may take its time.
+        messages: answers for their children, and may take its time.
     """
 
     device: str = "cpu"
     opened: list = field(default_factory=list)
     waited: list = field(default_factory=list)
     sessions: list = field(default_factory=list)
-    errands: object = lambda message: ANSWER
+    messages: object = lambda message: ANSWER
 
     def open(self, candidate, mode="run", **_):
         self.opened.append(candidate)

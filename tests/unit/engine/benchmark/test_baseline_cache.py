@@ -221,10 +221,10 @@ def test_a_baseline_that_has_left_its_process_sends_it_nothing(cache):
     one = cache("eager", most=1)
     child = sides(one.begin(SOFTMAX))[0].child
     one.begin(RELU)
-    assert child.errand(Loaded()).ended == "lost"
+    assert child.request(Loaded()).ended == "lost"
     # Nor does it begin another one.
     child.restart()
-    assert child.errand(Loaded()).ended == "lost"
+    assert child.request(Loaded()).ended == "lost"
 
 
 def test_a_process_that_is_at_work_is_ended_and_not_left(cache, runner):
@@ -236,8 +236,8 @@ def test_a_process_that_is_at_work_is_ended_and_not_left(cache, runner):
         go_on.wait(PATIENCE_S)
         return GONE
 
-    runner.errands = slowly
-    working = threading.Thread(target=child.errand, args=(Loaded(),))
+    runner.messages = slowly
+    working = threading.Thread(target=child.request, args=(Loaded(),))
     working.start()
     assert at_work.wait(PATIENCE_S)
     one.begin(RELU)

@@ -217,7 +217,7 @@ def test_a_cpu_needs_no_measuring(device):
 
 
 def test_no_process_of_the_noise_measurement_disturbs_the_next_timing():
-    runner = WithoutProcesses(errands=lambda message: GONE)
+    runner = WithoutProcesses(messages=lambda message: GONE)
     with pytest.raises(SideError):
         measure_noise(runner, telemetry=None)
     assert runner.waited == [True] * NULL_COPIES

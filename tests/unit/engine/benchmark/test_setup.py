@@ -218,7 +218,7 @@ def baselines_of(task, *names, runner=None, **more):
 
 def test_a_baseline_without_buffers_frees_nothing():
     asked = []
-    runner = WithoutProcesses(errands=lambda message: asked.append(message) or ANSWER)
+    runner = WithoutProcesses(messages=lambda message: asked.append(message) or ANSWER)
     task_baselines = baselines_of(TASK, "eager", "compile", runner=runner)
     _, compiled = task_baselines.of(task_baselines.cases[0]).sides
     compiled.buffers, compiled.readiness = 8, Readiness.READY

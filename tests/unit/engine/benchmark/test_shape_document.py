@@ -36,7 +36,7 @@ def side(name, binaries=(), waits=False):
     answer = Observation(ended="returned", binaries=tuple(binaries))
     return SimpleNamespace(
         name=name,
-        child=SimpleNamespace(errand=lambda message: answer),
+        child=SimpleNamespace(request=lambda message: answer),
         launch_s=1e-5,
         waits=waits,
         warm_s=None,

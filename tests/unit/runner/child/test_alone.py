@@ -39,17 +39,17 @@ def called(tmp_path):
             mode="time",
         )
         contents = inputs.draw(stream(0, "alone"), 3)
-        errands = (
+        messages = (
             PrepareInputs(arguments=inputs.arguments),
             AllocateBuffers(count=3),
             inputs.refill(range(3), contents),
         )
-        alone.write(tmp_path / "errands", load, errands)
+        alone.write(tmp_path / "messages", load, messages)
         program = [
             sys.executable,
             "-m",
             "kerneltruth.runner.child.alone",
-            str(tmp_path / "errands"),
+            str(tmp_path / "messages"),
         ]
         return subprocess.run(program, capture_output=True, text=True)
 

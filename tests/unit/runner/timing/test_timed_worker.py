@@ -61,10 +61,10 @@ def timed(runner):
         session.close()
 
 
-def well(session, *errands, **more):
+def well(session, *messages, **more):
     """Have it done; the last answer."""
-    for errand in errands:
-        seen = session.errand(errand, **more)
+    for message in messages:
+        seen = session.request(message, **more)
         assert seen.ended == "returned", seen
     return seen
 
@@ -82,7 +82,7 @@ def refill(*starts, scales=()):
 
 
 def shown(session, **sizes):
-    seen = session.errand(ShowResult(), sizes=sizes)
+    seen = session.request(ShowResult(), sizes=sizes)
     assert seen.ended == "returned", seen
     return seen
 
@@ -181,7 +181,7 @@ def test_buffers_can_be_freed_and_allocated_again_from_the_same_inputs(timed):
     session = timed(TORCH)
     stock(session)
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(3,)), AllocateBuffers(count=0))
-    assert session.errand(RunBatch(buffers=(0,))).ended == "raised"
+    assert session.request(RunBatch(buffers=(0,))).ended == "raised"
     well(session, AllocateBuffers(count=2), refill(5, 6), RunBatch(buffers=(1,)))
     assert floats(shown(session).results[0].data) == (12.0, 14.0, 16.0)
 
@@ -331,7 +331,7 @@ def test_a_time_that_is_not_a_number_is_malformed(timed, claim):
         """
     )
     stock(session)
-    seen = session.errand(RunBatch(buffers=(0,)))
+    seen = session.request(RunBatch(buffers=(0,)))
     assert seen.ended in ("lost", "died")
     assert seen.timings == {}
 
@@ -347,11 +347,11 @@ def test_an_infinite_time_is_malformed(timed, claim):
         """
     )
     stock(session)
-    assert session.errand(RunBatch(buffers=(0,))).ended in ("lost", "died")
+    assert session.request(RunBatch(buffers=(0,))).ended in ("lost", "died")
 
 
 @pytest.mark.parametrize(
-    "errand",
+    "message",
     [
         AllocateBuffers(count=2, slot=5),
         refill(0, 1),
@@ -360,16 +360,16 @@ def test_an_infinite_time_is_malformed(timed, claim):
         CaptureGraphs(groups=((0,),), order=(0,)),
     ],
 )
-def test_a_batch_before_its_inputs_is_lost(timed, errand):
+def test_a_batch_before_its_inputs_is_lost(timed, message):
     session = timed(TORCH)
-    assert session.errand(errand).ended == "lost"
+    assert session.request(message).ended == "lost"
     # Nothing is left of what the child held.
-    assert session.errand(PrepareInputs(arguments=(supply(),))).ended == "lost"
+    assert session.request(PrepareInputs(arguments=(supply(),))).ended == "lost"
 
 
 def test_after_a_restart_it_works_again(timed):
     session = timed(TORCH)
-    assert session.errand(ShowResult()).ended == "lost"
+    assert session.request(ShowResult()).ended == "lost"
     session.restart()
     stock(session)
     well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0,)))
@@ -392,12 +392,12 @@ def test_slots_are_apart(timed):
 def test_an_exception_of_the_candidate_is_reported(timed):
     session = timed("def f(x):\n    raise ValueError('not today')\n")
     stock(session)
-    seen = session.errand(RunBatch(buffers=(0,)))
+    seen = session.request(RunBatch(buffers=(0,)))
     assert (seen.ended, seen.error, seen.message) == ("raised", "ValueError", "not today")
 
 
 def test_a_source_that_does_not_load_says_so_at_its_first_message(timed):
-    seen = timed("def f(x):\n    return x\nraise OSError('no')\n").errand(
+    seen = timed("def f(x):\n    return x\nraise OSError('no')\n").request(
         PrepareInputs(arguments=())
     )
     assert (seen.ended, seen.message) == ("load_failed", "no")
@@ -406,8 +406,8 @@ def test_a_source_that_does_not_load_says_so_at_its_first_message(timed):
 def test_a_candidate_that_takes_too_long_is_ended(timed):
     session = timed("import time\ndef f(x):\n    time.sleep(600)\n")
     stock(session)
-    assert session.errand(RunBatch(buffers=(0,)), deadline_s=0.3).ended == "timeout"
-    assert session.errand(RunBatch(buffers=(0,))).ended == "lost"
+    assert session.request(RunBatch(buffers=(0,)), deadline_s=0.3).ended == "timeout"
+    assert session.request(RunBatch(buffers=(0,))).ended == "lost"
 
 
 def test_a_result_that_is_no_tensor_is_shown_as_what_it_is(timed):
@@ -491,7 +491,7 @@ def spot_checks(*, buffers=(3, 1), sources=(0, 0), elements=(3,), spots=((0, 2),
 
 
 def kept(session):
-    seen = session.errand(ShowResult(spot_checks=True))
+    seen = session.request(ShowResult(spot_checks=True))
     assert seen.ended == "returned", seen
     return seen.results
 
