@@ -1,4 +1,4 @@
-"""What `tasks` and `doctor` print as JSON."""
+"""Models of what `tasks` and `doctor` print as JSON."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 from kerneltruth.documents.runs import NotRead
 
-# Whatever JSON an endpoint knows.
+# Any JSON that an endpoint accepts.
 RequestField = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 
@@ -24,7 +24,7 @@ class UnansweredChain(Model, frozen=True, kw_only=True):
 
 
 class SpendingRecord(Model, frozen=True, kw_only=True):
-    """What answers have cost; null is what nobody knows."""
+    """What answers have cost; null means unknown."""
 
     calls: int
     answers: int
@@ -46,7 +46,7 @@ class Refinement(Model, frozen=True, kw_only=True):
 
 
 class GenerateDocument(Model, frozen=True, kw_only=True):
-    """`generate --json`; `stopped` names the budget that is spent."""
+    """`generate --json`; `stopped` names the exhausted part of the budget."""
 
     schema: Literal[1] = 1
     suite: str
@@ -109,14 +109,14 @@ class PromptsRecord(Model, frozen=True, kw_only=True):
 
 
 class FeedbackRecord(Model, frozen=True, kw_only=True):
-    """How the judge looks at answers between rounds."""
+    """The judge's settings for reviews between rounds."""
 
     seed: int
     cases: int
 
 
 class GenerationResult(Model, frozen=True, kw_only=True):
-    """What came of a generation, as its manifest notes it."""
+    """The result of a generation, as its manifest records it."""
 
     answers: int
     unanswered: tuple[UnansweredChain, ...]
@@ -128,8 +128,8 @@ class GenerationResult(Model, frozen=True, kw_only=True):
 class GenerationManifest(Stored, frozen=True, kw_only=True):
     """What a generation is: `generation.json`.
 
-    One that reads submissions has `from` in place of what is asked of a model. `identity` is a hash
-    of what another sitting must ask for too. `ended` and `result` are absent while it lasts.
+    A generation that reads submissions has `from` instead of a model's request. `identity` hashes
+    what a resumed command must request too. `ended` and `result` are absent while it lasts.
     """
 
     schema: int = SCHEMA

@@ -1,4 +1,4 @@
-"""A line of `results.jsonl`: an attempt, and what a run says of it by stage."""
+"""A line of `results.jsonl`: an attempt, and its outcome by stage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StagesRecord(Stored, frozen=True, kw_only=True):
     perf: CandidateTimes | UnsetType = UNSET
 
     def outcome(self, stage: str) -> str | None:
-        """What came of a stage; None if the run does not have it."""
+        """Return the outcome of a stage; None if the run does not have it."""
         said = getattr(self, stage)
         return None if said is UNSET else str(said.outcome)
 
@@ -39,8 +39,8 @@ class Labels(Model, frozen=True, kw_only=True):
     """Where a candidate comes from, as rates are later broken down; None where unknown.
 
     Attributes:
-        sample: which of several independent answers.
-        round: which revision of an answer, from 0.
+        sample: number of the independent answer.
+        round: number of the revision of an answer, from 0.
     """
 
     method: str | None = None
@@ -49,7 +49,7 @@ class Labels(Model, frozen=True, kw_only=True):
     round: int | None = None
 
     def over(self, defaults: Labels) -> Labels:
-        """These labels, with the defaults where they say nothing."""
+        """Return these labels, with the defaults for missing ones."""
         return Labels(
             method=self.method if self.method is not None else defaults.method,
             model=self.model if self.model is not None else defaults.model,
@@ -59,7 +59,7 @@ class Labels(Model, frozen=True, kw_only=True):
 
 
 class PublishedVerdict(Model, frozen=True, kw_only=True):
-    """What a peer's own evaluation said of a submission; null is not known."""
+    """The verdict of a peer's own evaluation on a submission; null means unknown."""
 
     check: str
     compiled: bool | None
@@ -78,7 +78,7 @@ class DtypeOutcome(Model, frozen=True, kw_only=True):
 
 
 class PeerVerdict(Model, frozen=True, kw_only=True):
-    """What a check concludes of a candidate.
+    """What a check concludes about a candidate.
 
     `pass` if it passes in one of the main dtypes, else `fail` if it fails in one, else `error`. A
     check of several dtypes at once passes if it passes in each, and fails if it fails in one.
@@ -93,7 +93,7 @@ class PeerVerdict(Model, frozen=True, kw_only=True):
 class ResultLine(Stored, frozen=True, kw_only=True):
     """One attempt; `same_as` names the line whose source it repeats, and which has the attempt.
 
-    `check` and `audit` leave out what only `run` knows: labels, stages and where a source is from.
+    `check` and `audit` omit what only `run` has: labels, stages and the origin of a source.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""What all models share: strict reading, exact writing, and a chain of updates by schema.
+"""Define what all models share: strict reading, exact writing, and updates by schema.
 
 NaN and infinities are kept; null means "not measured" only. JSON has no place for non-finite
 numbers, so a `Number` is written as "NaN", "Infinity" or "-Infinity" where it is one.
@@ -40,11 +40,11 @@ else:
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a document: it refuses keys that it does not know."""
+    """A part of a document: it refuses unknown keys."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a run: keys that a later release of the same schema added are left out."""
+    """A file of a run: keys that a later release of the same schema added are ignored."""
 
 
 def model_of(kind: type[T], value: object) -> T:
@@ -60,7 +60,8 @@ def parse(kind: type[T], data: object) -> T:
     """Read a model from JSON's own types.
 
     Raises:
-        UserError: a key is missing or unknown, or a value has the wrong type; names where.
+        UserError: a key is missing or unknown, or a value has the wrong type; the message says
+            where.
     """
     try:
         return msgspec.convert(data, kind, dec_hook=_read_number)
@@ -74,22 +75,22 @@ def plain(value: object) -> Json:
 
 
 def dumps(value: object, *, indent: int | None = None) -> str:
-    """One JSON document, with keys as declared and no bare NaN."""
+    """Return one JSON document, with keys as declared and no bare NaN."""
     separators = (",", ":") if indent is None else None
     return json.dumps(plain(value), indent=indent, separators=separators, allow_nan=False)
 
 
 def content_hash(value: object) -> str:
-    """Sha256 of the canonical JSON of a value."""
+    """Return the sha256 of a value's canonical JSON."""
     text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def updated(data: Mapping[str, object], what: str) -> dict[str, object]:
-    """Bring a document of an older schema to the present one, step by step.
+    """Update a document of an older schema to the current one, step by step.
 
     Raises:
-        UserError: no schema number, or a newer one; names it, and the next step.
+        UserError: no schema number, or a newer one; the message names the next step.
     """
     schema = data.get("schema")
     if type(schema) is not int or schema < 1:
@@ -119,7 +120,7 @@ def _finite(value: object) -> Json:
 
 
 def _as_builtin(value: object) -> object:
-    """What msgspec refuses: mappings other than dict, and subclasses of str, int and float."""
+    """Convert what msgspec refuses: other mappings than dict, and subclasses of str, int, float."""
     match value:
         case Mapping():
             return dict(value)

@@ -1,4 +1,4 @@
-"""What the files of a run hold: cases, verdicts, judgements, attempts, findings, the manifest."""
+"""Define what the files of a run hold: cases, verdicts, attempts, findings, the manifest."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Cause(Model, frozen=True, kw_only=True):
 
 
 class VerdictModel(Model, frozen=True, kw_only=True, tag_field="verdict"):
-    """What all verdicts share: the word that tells them apart."""
+    """What all verdicts share: the word that distinguishes them."""
 
     @property
     def word(self) -> VerdictWord:
@@ -73,12 +73,12 @@ class Passed(VerdictModel, frozen=True, kw_only=True, tag="pass"):
 
 
 class Failed(VerdictModel, frozen=True, kw_only=True, tag="fail"):
-    """The kernel returned, and what it returned or did is wrong.
+    """The kernel returned, but its result or a side effect is wrong.
 
     Attributes:
         output: the output that is wrong, if one is.
         causes: of the wrong elements, the largest first; empty if not looked for.
-        inputs: the inputs at whose layout it fails.
+        inputs: the inputs with a layout on which it fails.
     """
 
     kind: FailKind
@@ -128,7 +128,7 @@ class Unrefereeable(VerdictModel, frozen=True, kw_only=True, tag="unrefereeable"
 
 
 class Void(VerdictModel, frozen=True, kw_only=True, tag="void"):
-    """PyTorch's own function fails the same call, so that the case says nothing of a kernel."""
+    """PyTorch's own function fails the same call, so the case says nothing about a kernel."""
 
     reason: str
 
@@ -203,7 +203,7 @@ class ErrorMap(Model, frozen=True, kw_only=True):
 
 
 class Mismatch(Model, frozen=True, kw_only=True):
-    """In what the form of an output differs from the promise, where its values were compared."""
+    """How the form of an output differs from the promise, if its values were compared."""
 
     kind: FailKind
     detail: str
@@ -215,10 +215,10 @@ class InterfaceNote(Model, frozen=True, kw_only=True):
 
     Attributes:
         kind: `dtype` or `shape`.
-        detail: what was returned in the first case, and what was due.
+        detail: what the first case returned, and what was expected.
         output: name of the output.
         cases: how many cases show it.
-        core: how many of them are of the core domain, where it counts as a failure.
+        core: how many of them belong to the core domain, where it counts as a failure.
         first: the first case that counts most: of the core domain, if any is.
     """
 
@@ -234,7 +234,7 @@ class Judgement(Model, frozen=True, kw_only=True):
     """One case judged (under one configuration of an autotuned kernel).
 
     Attributes:
-        interface: in what the form of right values differs from the promise.
+        interface: how the form of right values differs from the promise.
     """
 
     case: Case
@@ -326,7 +326,7 @@ class KernelFact(Model, frozen=True, kw_only=True):
 
 
 class ProfileEntry(Model, frozen=True, kw_only=True):
-    """What became of one obligation (see `oracle.obligations`).
+    """The result of one obligation (see `oracle.obligations`).
 
     Attributes:
         promised: whether the task's prompt promises it.
@@ -418,11 +418,11 @@ class Finding(Stored, frozen=True, kw_only=True):
 
     Attributes:
         config: which configuration the autotuned kernels took, modulo their number.
-        poison_seed: which pattern of the case filled uninitialized memory.
+        poison_seed: the pattern of the case that filled uninitialized memory.
         bounds: which method gave the bounds.
         tf32: whether they admit TF32.
         error_map: where the output is wrong; None where there was none of the right form.
-        shown: the smallest case in a line, with what is expected and what came.
+        shown: the smallest case in a line, with the expected and the returned values.
     """
 
     id: str

@@ -45,7 +45,7 @@ class ObligationCounts(Model, frozen=True, kw_only=True):
 
 
 class NoValidBaseline(Model, frozen=True, kw_only=True):
-    """A baseline that was none, and how many candidates have no ratio for it."""
+    """An invalid baseline, and how many candidates have no ratio for it."""
 
     task: str
     shape: str
@@ -55,7 +55,7 @@ class NoValidBaseline(Model, frozen=True, kw_only=True):
 
 
 class NotRead(Model, frozen=True, kw_only=True):
-    """An item that is no submission."""
+    """An item that is not a submission."""
 
     where: str
     why: str
@@ -84,7 +84,7 @@ class RunDocument(Model, frozen=True, kw_only=True):
 
 
 class AuditKernel(Model, frozen=True, kw_only=True):
-    """One kernel of the corpus: what it is, and what the judge and the peers' checks say.
+    """One kernel of the corpus, with the judge's verdict and those of the peers' checks.
 
     A bug is `caught` if it is wrong and breaks the `obligation` that it was planted against.
     """
@@ -151,7 +151,7 @@ class ComparedRun(Model, frozen=True, kw_only=True):
 
 
 class DifferingKernel(Model, frozen=True, kw_only=True):
-    """A kernel whose verdict differs, with what each run says."""
+    """A kernel whose verdict differs, with the verdict of each run."""
 
     name: str
     verdicts: tuple[str, ...]

@@ -52,7 +52,7 @@ def schema(name: str) -> str:
 
 
 def file_of(folder: Path, name: str) -> Path:
-    """Where the schema of a document lies."""
+    """Return the path of a document's schema."""
     return folder / f"{name}.schema.json"
 
 
@@ -70,7 +70,7 @@ def _of_number(kind: type) -> dict[str, object]:
 
 
 def _in_order(part: object) -> Any:
-    """The same schema with alternatives in one order, which versions of msgspec do not share."""
+    """Sort the alternatives of a schema, since versions of msgspec order them differently."""
     if isinstance(part, list):
         return [_in_order(each) for each in part]
     if not isinstance(part, dict):

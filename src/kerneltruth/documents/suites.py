@@ -8,7 +8,7 @@ from kerneltruth.documents.model import Model, Number
 
 
 class FlaggedCase(Model, frozen=True, kw_only=True):
-    """A case on which the eager function was found wrong."""
+    """A case on which the eager function was wrong."""
 
     case: str
     verdict: str
@@ -16,7 +16,7 @@ class FlaggedCase(Model, frozen=True, kw_only=True):
 
 
 class TaskProof(Model, frozen=True, kw_only=True):
-    """What a task has shown; see `engine.proof.Proof`."""
+    """The proof of one task; see `engine.proof.Proof`."""
 
     task: str
     category: str
@@ -32,7 +32,7 @@ class TaskProof(Model, frozen=True, kw_only=True):
 
 
 class ProofCounts(Model, frozen=True, kw_only=True):
-    """Counts over tasks: those that hold, their cases, and what became of these."""
+    """Counts over tasks: those that hold, their cases, and the outcomes of these."""
 
     tasks: int
     hold: int
@@ -50,7 +50,7 @@ class ProofSummary(ProofCounts, frozen=True, kw_only=True):
 
 
 class SuiteDocument(Model, frozen=True, kw_only=True):
-    """`audit --suite --json`; `not_judged` names tasks for which no time was left."""
+    """`audit --suite --json`; `not_judged` names tasks that the time did not suffice for."""
 
     schema: Literal[1] = 1
     suite: str
@@ -78,7 +78,7 @@ class SelfTimed(Model, frozen=True, kw_only=True):
 
 
 class SelfTimedReason(Model, frozen=True, kw_only=True):
-    """Why a shape is no tie."""
+    """Why a shape is not a tie."""
 
     task: str
     shape: str

@@ -1,4 +1,4 @@
-"""What timing says: of a call, a shape, a candidate; `time --json` and the perf stage of a run."""
+"""Times of a call, a shape, a candidate; `time --json` and the perf stage of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Regime = Literal["memory", "compute", "launch", "latency"]
 
 
 class GradedCalls(Model, frozen=True, kw_only=True):
-    """Results of timed calls that were compared: how many, and what is wrong with them."""
+    """Compared results of timed calls: how many, and what is wrong with them."""
 
     calls: int
     wrong: tuple[str, ...]
@@ -26,7 +26,7 @@ class GradedCalls(Model, frozen=True, kw_only=True):
 
 
 class Remark(Model, frozen=True, kw_only=True):
-    """One thing that was seen.
+    """One observation.
 
     Attributes:
         kind: a word for programs.
@@ -52,7 +52,7 @@ class Advice(Model, frozen=True, kw_only=True):
         memory_share: of the measured copy rate.
         compute_share: of the rate of the floor's format; None without one.
         launch_share: of the time that launching takes; None where it was not measured.
-        remarks: what follows, the most telling first.
+        remarks: the conclusions, most telling first.
     """
 
     bound_by: Regime
@@ -101,7 +101,7 @@ class AloneTimes(Model, frozen=True, kw_only=True):
 
 
 class ShapeTimes(Model, frozen=True, kw_only=True):
-    """The candidate on one shape; bytes and operations are known where the device was measured."""
+    """The candidate on one shape; bytes and operations are known if the device was measured."""
 
     case: Case
     summary: str

@@ -19,7 +19,7 @@ from kerneltruth.documents.records import (
 
 
 class DeclinedCase(Model, frozen=True, kw_only=True):
-    """A case of the extended domain that the kernel refused: a line, and its reason."""
+    """A case of the extended domain that the kernel refused, and the reason."""
 
     case: str
     reason: str
@@ -38,7 +38,7 @@ class InterfaceDocument(Model, frozen=True, kw_only=True):
 
 
 class ObligationDocument(Model, frozen=True, kw_only=True):
-    """What became of one obligation; `case` is the first that breaks it, or that is refused."""
+    """The result of one obligation; `case` is the first that breaks it, or that is refused."""
 
     status: Status
     promised: bool
@@ -92,7 +92,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
 
 
 class ReplayResult(Model, frozen=True, kw_only=True):
-    """One finding replayed; `verdict` is null where it was not run."""
+    """One finding replayed; `verdict` is null if it did not run."""
 
     finding: str
     id: str
