@@ -2,14 +2,15 @@
 
     python benchmarks/kernel_share.py sheet RUN ... --folder OUT [--draw 100]
     python benchmarks/kernel_share.py shares --folder OUT --device cuda:0
-    python benchmarks/kernel_share.py report --folder OUT --read READ.csv [--name NAME]
+    python benchmarks/kernel_share.py report RUN ... --folder OUT --read READ.csv [--name NAME]
 
 RUN is a finished run of `kerneltruth run --stage exe`. `sheet` draws answers of which a call
 returned, and writes `OUT/sheet.csv`: what was counted and probed, beside what the source shows
 without running it: kernels defined, those that the entry reaches a launch of, and PyTorch's
 functions that it reaches. `OUT/sources` has each source to be read. A reader's word comes back as
-`READ.csv` with the columns `id`, `reader` and `note`; `report` counts where both agree. On a GPU
-`shares` adds `OUT/shares.csv`: the share of the device's time that each answer's own kernels take.
+`READ.csv` with the columns `id`, `reader` and `note`; `report` counts where both agree, and what
+the tool says of all answers of its runs, which may be more than were drawn from. On a GPU `shares`
+adds `OUT/shares.csv`: the share of the device's time that each answer's own kernels take.
 
 The reader, like the tool, says `own` (all launches are of its own kernels), `mixed` (PyTorch
 computes or copies on the device, too), `unneeded` (its kernels run, and the result does not need
@@ -165,7 +166,8 @@ def report(options: Any) -> None:
     about = machine.facts(device)
     timed = options.folder / "shares.csv"
     own = {row["id"]: row["own"] for row in rows_of(timed)} if timed.exists() else {}
-    lines = [*summary(rows, read), "", *by_device(rows, own), *each(rows, read, own)]
+    lines = [*of_all(options.runs), *summary(rows, read), "", *by_device(rows, own)]
+    lines += each(rows, read, own)
     document = {"rows": rows, "read": list(read.values()), "device": own}
     title = "Whose work published answers are, by the tool and by a reader"
     machine.publish(options.name, title, about, lines, folder=options.results, data=document)
@@ -222,6 +224,21 @@ def summary(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> 
         "",
         *machine.table(("tool", "answers"), table),
     ]
+
+
+def of_all(runs: Sequence[Path]) -> list[str]:
+    """What the tool says of every answer of which a call returned, and of those that pass."""
+    found = {row["id"]: row for run in runs for row in answers(run)}.values()
+    if not found:
+        return []
+    every = Counter(row["tool"] for row in found)
+    passing = Counter(row["tool"] for row in found if row["verdict"] == "pass")
+    table = [(word, every[word], passing[word]) for word in ("own", "mixed", "unneeded", "none")]
+    head = (
+        f"{every.total()} answers of which a call returned, {passing.total()} of them right in the "
+    )
+    head += "cases of their run:"
+    return [head, "", *machine.table(("whose work", "answers", "right"), table), ""]
 
 
 def by_device(rows: Sequence[dict[str, str]], own: dict[str, str]) -> list[str]:
