@@ -223,5 +223,5 @@ def test_a_problem_of_which_no_case_was_begun_in_time_is_not_judged(kt, checkout
 
 def test_a_spent_budget_begins_no_problem_and_says_which_are_left(kt, checkout):
     ran = kt("audit", "--suite", f"kernelbench:{checkout}", "--budget", "0", "--device", "cpu")
-    assert "not begun: the budget was spent" in ran.out
+    assert "not started: the budget was spent" in ran.out
     assert ran.code == 1
