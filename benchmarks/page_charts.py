@@ -25,7 +25,7 @@ from kerneltruth.report.html import STYLES, TEMPLATES, page
 from kerneltruth.report.page import cells, rounds, scales
 from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.embed import policy
-from kerneltruth.report.page.gather import gather
+from kerneltruth.report.page.material import collect
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
@@ -94,7 +94,7 @@ def drawn(folder: Path, text: str) -> tuple[bool, str]:
 def own() -> tuple[int, int, int]:
     """Return bytes of the page, bytes of charts in it, and lines of the code that makes them."""
     with tempfile.TemporaryDirectory() as name:
-        text = page(page_document(gather([write_run(Path(name) / "run", attempts=ATTEMPTS)])))
+        text = page(page_document(collect([write_run(Path(name) / "run", attempts=ATTEMPTS)])))
     assert "charts" in STYLES
     style = (TEMPLATES / "style" / "charts.css").read_text()
     charts = sum(len(found.encode()) for found in MARK.findall(text)) + len(style.encode())

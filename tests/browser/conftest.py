@@ -14,7 +14,7 @@ from synthetic import write_run
 
 from kerneltruth.report.html import page
 from kerneltruth.report.page.document import page_document
-from kerneltruth.report.page.gather import gather, write_page
+from kerneltruth.report.page.material import collect, write_page
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 FLAGS = (
@@ -67,7 +67,7 @@ class Made:
     """A page and what it was made of."""
 
     path: Path
-    gathered: object
+    material: object
 
     @property
     def address(self):
@@ -75,10 +75,10 @@ class Made:
 
 
 def made(folder, *runs, **options):
-    gathered = gather(runs)
+    material = collect(runs)
     path = folder / "report.html"
-    write_page(path, page(page_document(gathered, **options)))
-    return Made(path, gathered)
+    write_page(path, page(page_document(material, **options)))
+    return Made(path, material)
 
 
 @pytest.fixture(scope="session")

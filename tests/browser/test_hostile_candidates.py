@@ -11,7 +11,7 @@ def visit(chromium, hostile):
 
 def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     visit.filter(counted="every attempt")
-    total = len(hostile.gathered.study.attempts)
+    total = len(hostile.material.study.attempts)
     visit.open("attempts")
     for _ in range(min(total, 36) - 1):
         visit.click("#sheet [data-step='1']")

@@ -44,7 +44,7 @@ def test_all_parts_are_there(visit):
 
 
 def test_the_summary_says_what_the_analysis_says(visit, study):
-    assert visit.text(".tile[data-part=exe] .counts") == right_said(study.gathered.study.answers)
+    assert visit.text(".tile[data-part=exe] .counts") == right_said(study.material.study.answers)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_the_summary_says_what_the_analysis_says(visit, study):
 )
 def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, belongs):
     visit.filter(**filters)
-    left = [r for r in study.gathered.study.answers if belongs(r)]
-    assert 0 < len(left) < len(study.gathered.study.answers)
+    left = [r for r in study.material.study.answers if belongs(r)]
+    assert 0 < len(left) < len(study.material.study.answers)
     assert visit.text("#filters .status").startswith(f"{len(left):,} answers left by")
     assert visit.text(".tile[data-part=exe] .counts") == right_said(left)
     assert visit.text(".tile[data-part=exe] .interval") == share_interval(rates(left)[0].exe)
@@ -78,10 +78,10 @@ def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, be
 
 
 def test_illusions_are_those_of_every_round_whatever_is_counted(visit, study):
-    kernels = study.gathered.study.distinct
+    kernels = study.material.study.distinct
     visit.filter(category="Fusion")
     own = [r for r in kernels if r.category == "Fusion"]
-    found = illusion_share(replace(study.gathered.study, distinct=tuple(own)))
+    found = illusion_share(replace(study.material.study, distinct=tuple(own)))
     assert visit.text(".tile[data-part=illusions] .counts") == share_said(found)
     assert visit.text(".tile[data-part=illusions] .interval") == share_interval(found)
     listed = visit.text("[data-listing=illusions] .pager p")
@@ -113,7 +113,7 @@ def test_where_nothing_was_timed_none_is_said_to_be_slow(chromium, untimed):
 
 def test_every_attempt_can_be_counted_in_place_of_answers(visit, study):
     visit.filter(counted="every attempt")
-    distinct = study.gathered.study.distinct
+    distinct = study.material.study.distinct
     assert visit.text("#filters .status").startswith(f"{len(distinct)} attempts")
     assert visit.text(".tile[data-part=exe] .counts") == right_said(distinct)
 
@@ -150,7 +150,7 @@ def test_a_heading_sorts_its_table_and_says_how(visit):
 
 def test_a_list_is_sorted_as_a_whole_and_shown_in_pages(visit, study):
     visit.click("[data-listing=attempts] thead button", 6)
-    speeds = [s for r in study.gathered.study.answers if (s := r.speedup()) is not None]
+    speeds = [s for r in study.material.study.answers if (s := r.speedup()) is not None]
     top = visit.texts("[data-listing=attempts] tbody tr td:nth-child(7)")[0]
     assert top.startswith(f"{max(speeds):.2f}\u00d7")
     first = visit.texts("[data-listing=attempts] tbody th")
@@ -160,7 +160,7 @@ def test_a_list_is_sorted_as_a_whole_and_shown_in_pages(visit, study):
 
 
 def test_the_findings_are_those_of_the_answers(visit, study):
-    found = sum(r.finding is not None for r in study.gathered.study.answers)
+    found = sum(r.finding is not None for r in study.material.study.answers)
     assert visit.text("[data-listing=findings] .pager p").endswith(f"of {found}")
 
 
@@ -190,13 +190,13 @@ def test_most_findings_have_a_map_of_the_output_and_the_worst_element(visit):
 
 def test_the_changes_since_the_round_before_make_the_new_source_of_the_old(visit, study):
     visit.filter(counted="every attempt", text="-r2")
-    attempts = study.gathered.study.attempts
+    attempts = study.material.study.attempts
     for number in range(3):
         visit.open("attempts", number)
         key = visit.run("return location.hash").partition("attempt=")[2].partition("&")[0]
         new = attempts[int(key)]
         old = next(r for r in attempts if answer_of(r) == answer_of(new) and r.round == 1)
-        sources = study.gathered.sources
+        sources = study.material.sources
         before, after = (Counter(sources[r.sha256].split("\n")) for r in (old, new))
         rows = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
         removed = Counter(visit.run(rows, "#sheet .del .text"))
@@ -264,7 +264,7 @@ def test_the_leaderboard_leads_to_its_kernels(chromium, leaderboard):
 def test_one_device_of_several_can_be_chosen(chromium, leaderboard):
     visit = Visit(chromium, leaderboard.address)
     visit.filter(run="cuda:0 (NVIDIA A100)")
-    study = leaderboard.gathered.study
+    study = leaderboard.material.study
     assert visit.text("#filters .status").startswith(f"{len(study.answers)} answers")
     own = [r for r in study.attempts if r.run == 1]
     visit.filter(counted="every attempt")

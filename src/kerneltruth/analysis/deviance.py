@@ -19,9 +19,9 @@ from kerneltruth.analysis.resampling import (
     RESAMPLES,
     Counts,
     Shares,
+    balanced,
     bootstrap_shares,
     debiased,
-    evened,
     interaction_p,
     p_value,
     shares,
@@ -59,7 +59,7 @@ def deviance_of(
         return DevianceTables(unavailable=str(missing), complexity=())
     observed = shares(*counts.table())
     spread = bootstrap_shares(counts, seed=seed, resamples=resamples)
-    dealt = _dealt(counts, seed, permutations)
+    permuted = _permuted(counts, seed, permutations)
     return DevianceTables(
         answers=len(judged),
         right=sum(r.correct for r in judged),
@@ -68,8 +68,8 @@ def deviance_of(
         methods=len(methods),
         not_judged=sum(not r.judged for r in answers),
         null_deviance=fits["null"].deviance,
-        terms=tuple(_terms(fits, observed, spread, dealt)),
-        steps=tuple(_steps(fits, observed, dealt)),
+        terms=tuple(_terms(fits, observed, spread, permuted)),
+        steps=tuple(_steps(fits, observed, permuted)),
         separated=_separated(counts, categories, methods),
         permutations=permutations,
         resamples=resamples,
@@ -99,7 +99,7 @@ def counts_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Dealt:
+class _Permuted:
     """Explained shares by chance: of permuted categories, and of permuted methods.
 
     Attributes:
@@ -113,16 +113,16 @@ class _Dealt:
     interaction: float | None
 
 
-def _dealt(counts: Counts, seed: int, permutations: int) -> _Dealt:
+def _permuted(counts: Counts, seed: int, permutations: int) -> _Permuted:
     several = counts.categories > 1, counts.total.shape[1] > 1
-    return _Dealt(
+    return _Permuted(
         categories=shuffled_categories(counts, seed=seed + 1, permutations=permutations)
         if several[0]
         else None,
         methods=shuffled_methods(counts, seed=seed + 2, permutations=permutations)
         if several[1]
         else None,
-        even=shares(*evened(counts).table()),
+        even=shares(*balanced(counts).table()),
         interaction=interaction_p(counts, seed=seed + 3, permutations=permutations)
         if all(several)
         else None,
@@ -130,12 +130,12 @@ def _dealt(counts: Counts, seed: int, permutations: int) -> _Dealt:
 
 
 def _terms(
-    fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt
+    fits: dict[str, Fit], observed: Shares, spread: Shares, permuted: _Permuted
 ) -> list[DevianceTerm]:
     null = fits["null"]
     plan: tuple[tuple[ModelName, str, Shares | None], ...] = (
-        ("category", "category", dealt.categories),
-        ("method", "method", dealt.methods),
+        ("category", "category", permuted.categories),
+        ("method", "method", permuted.methods),
         ("category + method", "both", None),
         ("category * method", "interaction", None),
     )
@@ -146,7 +146,7 @@ def _terms(
         fit = fits[model]
         explained = float(getattr(observed, share))
         by_chance = None if chance is None else getattr(chance, share)
-        seen = dealt.even if share == "method" else observed
+        seen = permuted.even if share == "method" else observed
         ends = debiased(explained, getattr(spread, share), CONFIDENCE)
         likelihood = -fit.deviance / 2
         terms.append(
@@ -180,19 +180,19 @@ def _adjusted(fit: Fit, null: Fit) -> float | None:
     return 1 - (fit.deviance / left) / (null.deviance / (null.answers - 1))
 
 
-def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[AddedTerm]:
+def _steps(fits: dict[str, Fit], observed: Shares, permuted: _Permuted) -> list[AddedTerm]:
     both = fits.get("category + method")
     if both is None:
         return []
-    by_category = _p_of_gain(observed, dealt.categories, "method")
-    by_method = _p_of_gain(dealt.even, dealt.methods, "category")
+    by_category = _p_of_gain(observed, permuted.categories, "method")
+    by_method = _p_of_gain(permuted.even, permuted.methods, "category")
     steps = [
         ("category", fits["method"], "method", both, by_category),
         ("method", fits["category"], "category", both, by_method),
     ]
     if "category * method" in fits:
         full = fits["category * method"]
-        steps.append(("interaction", both, "category + method", full, dealt.interaction))
+        steps.append(("interaction", both, "category + method", full, permuted.interaction))
     return [
         AddedTerm(
             added=added,
@@ -207,11 +207,11 @@ def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[AddedT
     ]
 
 
-def _p_of_gain(observed: Shares, dealt: Shares | None, than: str) -> float | None:
+def _p_of_gain(observed: Shares, permuted: Shares | None, than: str) -> float | None:
     """Return the permutation p-value of adding a factor to the other one."""
-    if dealt is None:
+    if permuted is None:
         return None
-    seen, by_chance = (np.asarray(s.both - getattr(s, than)) for s in (observed, dealt))
+    seen, by_chance = (np.asarray(s.both - getattr(s, than)) for s in (observed, permuted))
     return p_value(float(seen), by_chance)
 
 

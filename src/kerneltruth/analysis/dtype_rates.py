@@ -25,7 +25,7 @@ _COUNTED = ("attempts", "call", "exe", "perf", "call_most", "exe_most", "failed"
 
 @dataclass(slots=True)
 class _Counts:
-    """Counts of one group's attempts in one dtype, gathered with a row for each task."""
+    """Counts of one group's attempts in one dtype, with a row for each task."""
 
     tasks: dict[Hashable, list[int]] = field(default_factory=dict)
     not_judged: int = 0

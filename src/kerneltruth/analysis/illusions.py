@@ -25,7 +25,7 @@ def rejected(result: Result) -> bool:
     return result.judged and not result.correct
 
 
-def asked(result: Result, check: str | None = None) -> bool:
+def decided_on(result: Result, check: str | None = None) -> bool:
     """Return whether a check, or any, decided on the kernel."""
     said = result.checks.values() if check is None else (result.checks.get(check),)
     return any(word in _DECIDED for word in said)
@@ -40,7 +40,7 @@ def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates,
     groups = grouped((r for r in study.distinct if r.checks), by)
     for check in checks_of(study.distinct):
         for group, members in groups.items():
-            decided = [r for r in members if asked(r, check)]
+            decided = [r for r in members if decided_on(r, check)]
             certified = [r for r in decided if r.checks[check] == PASSED]
             refused = [r for r in decided if r.checks[check] != PASSED]
             wrong = [r for r in decided if rejected(r)]
@@ -60,7 +60,7 @@ def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates,
 
 def illusion_share(study: Study) -> RateRecord:
     """Return the share of wrong kernels that any check certifies, of those decided on."""
-    wrong = [r for r in study.distinct if rejected(r) and asked(r)]
+    wrong = [r for r in study.distinct if rejected(r) and decided_on(r)]
     return clustered_rate((r.task, PASSED in r.checks.values()) for r in wrong)
 
 

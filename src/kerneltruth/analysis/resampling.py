@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltruth.analysis.intervals import CONFIDENCE
-from kerneltruth.analysis.tables import (
+from kerneltruth.analysis.contingency import (
     additive_deviance,
     additive_odds,
     cells_deviance,
@@ -22,6 +21,7 @@ from kerneltruth.analysis.tables import (
     null_deviance,
     rows_deviance,
 )
+from kerneltruth.analysis.intervals import CONFIDENCE
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -57,7 +57,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Explained shares of the null deviance, one of each for each resample."""
+    """DeviancePart shares of the null deviance, one of each for each resample."""
 
     category: Floats
     method: Floats
@@ -106,11 +106,11 @@ def shuffled_categories(counts: Counts, *, seed: int, permutations: int = PERMUT
     return _stacked(draw, permutations)
 
 
-def evened(counts: Counts) -> Counts:
+def balanced(counts: Counts) -> Counts:
     """Rescale counts so that each method has the same number of answers to a task.
 
     The share of right answers of each cell stays, and what a method has no answer to. Cells that
-    are dealt out anew then weigh the same wherever they come to lie.
+    are permuted then weigh the same in every place.
     """
     there = counts.total > 0
     mean = counts.total.sum(1, keepdims=True) / there.sum(1, keepdims=True)
@@ -119,13 +119,13 @@ def evened(counts: Counts) -> Counts:
 
 
 def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
-    """Return the explained shares when methods are permuted within tasks, `evened`.
+    """Return the explained shares when methods are permuted within tasks, `balanced`.
 
-    All answers of a method to a task stay together, since they are alike: single answers dealt out
+    All answers of a method to a task stay together, since they are alike: permuting single answers
     would make methods without any difference look different. Nothing is then due to methods.
     """
     rng = np.random.default_rng(seed)
-    even = evened(counts)
+    even = balanced(counts)
     belongs = np.eye(counts.categories)[counts.category]
     there = even.total > 0
     # What a method has no answer to stays where it is.
@@ -136,9 +136,9 @@ def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATI
         keys = rng.random((size, *there.shape)) + fixed
         order = np.empty(keys.shape, dtype=np.int64)
         np.put_along_axis(order, np.broadcast_to(home, keys.shape), np.argsort(keys, 2), 2)
-        dealt = np.take_along_axis(np.broadcast_to(even.right, keys.shape), order, 2)
+        permuted = np.take_along_axis(np.broadcast_to(even.right, keys.shape), order, 2)
         total = np.broadcast_to(belongs.T @ even.total, (size, *belongs.T.shape[:1], keys.shape[2]))
-        return shares(np.einsum("tc,ptm->pcm", belongs, dealt, optimize=True), total)
+        return shares(np.einsum("tc,ptm->pcm", belongs, permuted, optimize=True), total)
 
     return _stacked(draw, permutations)
 

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kerneltruth.analysis.audited import audited
+from kerneltruth.analysis.audit_counts import audit_counts
 from kerneltruth.analysis.complexity import complexity
 from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
@@ -132,7 +132,7 @@ def tables(
         efficiency=_chained(
             [row for row in efficiencies(answers, by) if row.known] for by in SPEED_BY
         ),
-        audit=audited(study),
+        audit=audit_counts(study),
         illusions=_illusions(study),
         deviance=_deviance(study, seed),
         trajectories=trajectories(study.distinct),

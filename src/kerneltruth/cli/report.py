@@ -30,10 +30,10 @@ def report(
     del device
     from kerneltruth.report.html import page
     from kerneltruth.report.page.document import page_document
-    from kerneltruth.report.page.gather import check_out, gather, write_page
+    from kerneltruth.report.page.material import check_out, collect, write_page
     from kerneltruth.report.page_view import page_view, summary
 
     check_out(out)
-    made = page_document(gather(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
+    made = page_document(collect(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
     size = write_page(out, page(made))
     show_document(summary(made, out=str(out), size=size), page_view, as_json)

@@ -7,9 +7,9 @@ import pytest
 
 from kerneltruth.analysis.resampling import (
     Counts,
+    balanced,
     bootstrap_shares,
     debiased,
-    evened,
     interaction_p,
     p_value,
     shares,
@@ -61,16 +61,16 @@ def test_tables_of_weights_are_those_of_repeated_tasks():
 
 def test_dealing_categories_out_anew_keeps_what_methods_explain():
     counts, *_ = world(np.random.default_rng(3), 40, method=1.0)
-    dealt = shuffled_categories(counts, seed=0, permutations=20)
-    assert dealt.method == pytest.approx(float(shares(*counts.table()).method))
-    assert len(set(dealt.category.round(9))) > 10
+    permuted = shuffled_categories(counts, seed=0, permutations=20)
+    assert permuted.method == pytest.approx(float(shares(*counts.table()).method))
+    assert len(set(permuted.category.round(9))) > 10
 
 
 def test_dealing_methods_out_anew_keeps_what_categories_explain():
     counts, *_ = world(np.random.default_rng(4), 40, category=1.0, samples=3)
-    dealt = shuffled_methods(counts, seed=0, permutations=20)
-    assert dealt.category == pytest.approx(float(shares(*counts.table()).category))
-    assert len(set(dealt.method.round(9))) > 10
+    permuted = shuffled_methods(counts, seed=0, permutations=20)
+    assert permuted.category == pytest.approx(float(shares(*counts.table()).category))
+    assert len(set(permuted.method.round(9))) > 10
 
 
 def test_two_tasks_of_two_methods_have_the_exact_distribution():
@@ -81,9 +81,9 @@ def test_two_tasks_of_two_methods_have_the_exact_distribution():
         category=np.array([0, 0]),
         categories=1,
     )
-    dealt = shuffled_methods(counts, seed=1, permutations=4000).method
-    assert set(dealt.round(9)) == {0.0, 1.0}
-    assert dealt.mean() == pytest.approx(0.5, abs=0.03)
+    permuted = shuffled_methods(counts, seed=1, permutations=4000).method
+    assert set(permuted.round(9)) == {0.0, 1.0}
+    assert permuted.mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_the_p_value_counts_the_observation_as_one_draw():
@@ -111,23 +111,23 @@ def test_all_answers_of_a_method_to_a_task_stay_together():
 
 def test_a_task_that_a_method_has_no_answer_to_stays_so():
     counts, *_ = world(np.random.default_rng(6), 30, samples=[0, 1, 5, 10])
-    even = evened(counts)
+    even = balanced(counts)
     assert even.total[:, 0].tolist() == [0.0] * 30
     assert even.total.sum(1) == pytest.approx(counts.total.sum(1))
     assert even.right[:, 2] / even.total[:, 2] == pytest.approx(counts.right[:, 2] / 5)
-    dealt = shuffled_methods(counts, seed=0, permutations=20)
-    # What is dealt out has answers of three methods: the fourth explains nothing.
-    assert np.isfinite(dealt.method).all()
+    permuted = shuffled_methods(counts, seed=0, permutations=20)
+    # What is permuted has answers of three methods: the fourth explains nothing.
+    assert np.isfinite(permuted.method).all()
 
 
 def by_category(counts, seed):
-    dealt = shuffled_categories(counts, seed=seed, permutations=39)
-    return p_value(float(shares(*counts.table()).category), dealt.category)
+    permuted = shuffled_categories(counts, seed=seed, permutations=39)
+    return p_value(float(shares(*counts.table()).category), permuted.category)
 
 
 def by_method(counts, seed):
-    dealt = shuffled_methods(counts, seed=seed, permutations=39)
-    return p_value(float(shares(*evened(counts).table()).method), dealt.method)
+    permuted = shuffled_methods(counts, seed=seed, permutations=39)
+    return p_value(float(shares(*balanced(counts).table()).method), permuted.method)
 
 
 def by_interaction(counts, seed):

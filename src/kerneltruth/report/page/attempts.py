@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from kerneltruth.analysis.groups import methods_of
-from kerneltruth.analysis.illusions import asked, checks_of, is_illusion, rejected
+from kerneltruth.analysis.illusions import checks_of, decided_on, is_illusion, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
 from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
 from kerneltruth.analysis.speeds import EAGER, efficiency
-from kerneltruth.report.page.heat import MARKS
+from kerneltruth.report.page.verdict_map import MARKS
 from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # What the flags of an attempt say, as the script reads them. ANSWER: it counts where one round of
@@ -206,7 +206,7 @@ def _flags(study: Study) -> list[int]:
         bits = DISTINCT * (name in distinct) | ANSWER * (name in answers) | OWN * (name in own)
         bits |= ILLUSION * is_illusion(r) | CALLED * r.called | CORRECT * r.correct
         bits |= TIMED * r.timed | JUDGED * (r.verdict not in NOT_JUDGED)
-        bits |= FINDING * (r.finding is not None) | ASKED * asked(r) | WRONG * rejected(r)
+        bits |= FINDING * (r.finding is not None) | ASKED * decided_on(r) | WRONG * rejected(r)
         bits |= RAN_EXE * r.tried("exe") | RAN_PERF * r.tried("perf")
         found.append(bits)
     return found

@@ -12,19 +12,18 @@ from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.study import CATEGORY, tables
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
-from kerneltruth.report.page.best import best_part, leaderboard_part
 from kerneltruth.report.page.cells import PageTable
 from kerneltruth.report.page.embed import Packed, packed
 from kerneltruth.report.page.explained import (
+    DeviancePart,
     DevicesPart,
-    Explained,
-    explained_part,
-    portability_part,
+    deviance_part,
+    devices_part,
 )
 from kerneltruth.report.page.findings import AttemptDetail, attempt_detail
-from kerneltruth.report.page.fooled import illusion_tables
-from kerneltruth.report.page.gather import Gathered
-from kerneltruth.report.page.heat import LegendItem, VerdictMap, heat_map, legend
+from kerneltruth.report.page.illusions import illusion_tables
+from kerneltruth.report.page.leaderboard import best_part, leaderboard_part
+from kerneltruth.report.page.material import PageMaterial
 from kerneltruth.report.page.rates import (
     DTYPES,
     KS,
@@ -37,6 +36,7 @@ from kerneltruth.report.page.rates import (
 )
 from kerneltruth.report.page.rounds import RoundsPart, rounds_part
 from kerneltruth.report.page.speed import SpeedPart, light, speed_parts
+from kerneltruth.report.page.verdict_map import LegendItem, VerdictMap, legend, verdict_map
 from kerneltruth.report.page.wording import count, label, shortened, visible
 
 # Together with the rest of a page of 10,000 attempts these stay under 15 MB.
@@ -96,7 +96,7 @@ class Page:
     light: PageTable | None
     rounds: RoundsPart | None
     illusions: Sequence[PageTable]
-    explained: Explained
+    explained: DeviancePart
     portability: DevicesPart | None
     leaderboard: Sequence[PageTable] | None
     best: Sequence[PageTable] | None
@@ -119,21 +119,21 @@ class RunFacts:
 
 
 def page_document(
-    gathered: Gathered, *, title: str | None = None, ranks: bool = False, seed: int = 0
+    material: PageMaterial, *, title: str | None = None, ranks: bool = False, seed: int = 0
 ) -> Page:
     """Make the document of the page on runs.
 
     Args:
-        gathered: what was read of them.
+        material: what was read of them.
         title: None names the runs.
         ranks: whether methods are ranked, and the best kernels of each task shown.
         seed: of the resampling behind the deviance.
     """
-    study, answers = gathered.study, gathered.study.answers
+    study, answers = material.study, material.study.answers
     found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=KS, seed=seed)
-    details = packed(_details(gathered), most_bytes=MOST_DETAIL_BYTES)
-    sources = packed(map(_source, gathered.sources.values()), most_bytes=MOST_SOURCE_BYTES)
-    numbers = {sha: i for i, sha in enumerate(gathered.sources) if i < sources.count}
+    details = packed(_details(material), most_bytes=MOST_DETAIL_BYTES)
+    sources = packed(map(_source, material.sources.values()), most_bytes=MOST_SOURCE_BYTES)
+    numbers = {sha: i for i, sha in enumerate(material.sources) if i < sources.count}
     return Page(
         kind="leaderboard" if ranks else "report",
         title=label(title or _title(study.runs)),
@@ -141,9 +141,9 @@ def page_document(
         corpus=study.of_corpus,
         kept=KEPT[study.kept],
         runs=[run_facts(run) for run in study.runs],
-        notes=_notes(gathered, details, sources),
+        notes=_notes(material, details, sources),
         tiles=tiles(found, answers),
-        heat=heat_map(answers),
+        heat=verdict_map(answers),
         legend=legend(),
         by_category=by_category(found),
         by_dtype=by_dtype(found),
@@ -153,13 +153,13 @@ def page_document(
         light=light(found.efficiency),
         rounds=rounds_part(found.trajectories),
         illusions=illusion_tables(found.illusions),
-        explained=explained_part(found.deviance),
-        portability=portability_part(found.portability),
+        explained=deviance_part(found.deviance),
+        portability=devices_part(found.portability),
         leaderboard=leaderboard_part(study) if ranks else None,
         best=best_part(study) if ranks else None,
         data=page_data(
             study,
-            _said(gathered),
+            _said(material),
             numbers=numbers,
             details=details.starts,
             sources=sources.starts,
@@ -201,18 +201,18 @@ def _title(runs: Sequence[AnalyzedRun]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _details(gathered: Gathered) -> Iterator[AttemptDetail]:
-    study = gathered.study
+def _details(material: PageMaterial) -> Iterator[AttemptDetail]:
+    study = material.study
     for r in study.attempts:
-        finding = gathered.findings.get((r.run, r.finding or ""))
+        finding = material.findings.get((r.run, r.finding or ""))
         yield attempt_detail(r, study.runs[r.run].path, finding)
 
 
-def _said(gathered: Gathered) -> list[str]:
+def _said(material: PageMaterial) -> list[str]:
     """Say in a few words what is wrong with each attempt, and if it has no kernel."""
     found = []
-    for r in gathered.study.attempts:
-        finding = gathered.findings.get((r.run, r.finding or ""))
+    for r in material.study.attempts:
+        finding = material.findings.get((r.run, r.finding or ""))
         text = (finding.explanation if finding else "") or r.detail
         wrong = "" if r.correct else shortened(visible(text.partition("\n")[0]), MOST_SAID)
         plain = r.language == TORCH_ONLY
@@ -228,15 +228,15 @@ def _source(text: str) -> str:
     return text[:MOST_SOURCE_CHARACTERS] + f"\n# ... {left} more characters, left out here"
 
 
-def _notes(gathered: Gathered, details: Packed, sources: Packed) -> list[str]:
-    notes = [*gathered.study.notes, *gathered.notes]
-    left = len(gathered.study.attempts) - details.count
+def _notes(material: PageMaterial, details: Packed, sources: Packed) -> list[str]:
+    notes = [*material.study.notes, *material.notes]
+    left = len(material.study.attempts) - details.count
     if left:
         notes.append(f"details of {count(left)} attempts are left out to keep the page small")
-    left = len(gathered.sources) - sources.count
+    left = len(material.sources) - sources.count
     if left:
         notes.append(
-            f"{count(left)} of {count(len(gathered.sources))} sources are left out to keep the "
+            f"{count(left)} of {count(len(material.sources))} sources are left out to keep the "
             "page small; they are in the runs' folders `candidates`"
         )
     return [shortened(visible(note), MOST_NOTE) for note in notes]

@@ -28,7 +28,7 @@ MOST_KERNELS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class DeviancePart:
     """What explains correctness; `reason` is why there is no analysis of deviance."""
 
     reason: str | None
@@ -45,9 +45,9 @@ class DevicesPart:
     tables: Sequence[PageTable]
 
 
-def explained_part(found: DevianceTables) -> Explained:
+def deviance_part(found: DevianceTables) -> DeviancePart:
     """Make the part on deviance, and on complexity where it is known."""
-    return Explained(
+    return DeviancePart(
         reason=visible(found.unavailable) if found.unavailable else None,
         said="" if found.unavailable else _said(found),
         tables=[*_deviance(found), *_complexity(found.complexity)],
@@ -173,7 +173,7 @@ def _correlation(found: CorrelationRecord) -> list[Cell]:
     ]
 
 
-def portability_part(found: PortabilityTables | None) -> DevicesPart | None:
+def devices_part(found: PortabilityTables | None) -> DevicesPart | None:
     """Make the part on devices; None if all runs are from one."""
     if found is None:
         return None

@@ -2,7 +2,7 @@
 
 import json
 
-from gathered_for_tests import gathered, result, run
+from page_material import material_of, result, run
 
 from kerneltruth.report.page.attempts import ANSWER, DISTINCT, ILLUSION, OWN, page_data
 from kerneltruth.report.page.document import page_document
@@ -10,7 +10,7 @@ from kerneltruth.report.page.embed import as_json
 
 
 def table(*results, **more):
-    material = gathered(*results, **more)
+    material = material_of(*results, **more)
     return page_data(material.study, [""] * len(results), numbers={})
 
 
@@ -47,7 +47,7 @@ def test_methods_and_categories_are_numbered_as_tables_number_their_rows():
         result(method="a", category="Activation"),
         result(method="a", category=None, sample=1),
     ]
-    document = page_document(gathered(*results))
+    document = page_document(material_of(*results))
     data = document.data
     by_method = [(row.head, row.group) for row in document.funnel.rows]
     assert by_method == [(name, i) for i, name in enumerate(data.methods)]
@@ -57,19 +57,19 @@ def test_methods_and_categories_are_numbered_as_tables_number_their_rows():
 
 
 def test_a_run_without_attempts_makes_a_page():
-    document = page_document(gathered(), ranks=True)
+    document = page_document(material_of(), ranks=True)
     assert document.counts.attempts == 0
     assert "the runs hold no attempt" in document.notes
     assert document.leaderboard == []
 
 
 def test_what_the_script_reads_is_plain_json():
-    document = page_document(gathered(result(speedup=1.5), result(outcome="fail", sample=1)))
+    document = page_document(material_of(result(speedup=1.5), result(outcome="fail", sample=1)))
     assert json.loads(as_json(document.data))["count"] == 2
 
 
 def test_every_rate_of_the_summary_has_its_counts():
-    document = page_document(gathered(result(speedup=0.5), result(outcome="fail", sample=1)))
+    document = page_document(material_of(result(speedup=0.5), result(outcome="fail", sample=1)))
     said = {tile.label: tile.cell.counts for tile in document.tiles}
     assert said == {
         "Loads and runs": "2 of 2",
@@ -86,26 +86,26 @@ def test_every_rate_of_the_summary_has_its_counts():
 def test_plain_pytorch_is_said_to_be_in_the_list():
     plain = result(language="torch-only")
     wrong = result(language="torch-only", sample=1, exe="fail", detail="3 of 4 elements are wrong")
-    columns = page_document(gathered(plain, wrong)).data.columns
+    columns = page_document(material_of(plain, wrong)).data.columns
     assert columns["said"] == ["torch-only", "torch-only: 3 of 4 elements are wrong"]
 
 
 def test_sources_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     monkeypatch.setattr("kerneltruth.report.page.document.MOST_SOURCE_BYTES", 10)
-    document = page_document(gathered(result(), sources={"0" * 64: "def relu(x): ..."}))
+    document = page_document(material_of(result(), sources={"0" * 64: "def relu(x): ..."}))
     assert document.data.columns["source"] == [-1]
     assert any("1 of 1 sources are left out" in note for note in document.notes)
 
 
 def test_details_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     monkeypatch.setattr("kerneltruth.report.page.document.MOST_DETAIL_BYTES", 10)
-    document = page_document(gathered(result(), result(sample=1)))
+    document = page_document(material_of(result(), result(sample=1)))
     assert document.parts.details == ()
     assert any("details of 2 attempts are left out" in note for note in document.notes)
 
 
 def test_a_name_without_end_is_cut():
-    document = page_document(gathered(result(origin="x" * 10_000, method="m" * 10_000)))
+    document = page_document(material_of(result(origin="x" * 10_000, method="m" * 10_000)))
     assert len(document.data.columns["origin"][0]) == 160
     assert len(document.data.methods[0]) == 160
 
@@ -116,7 +116,7 @@ def test_the_leaderboard_shows_the_best_kernels_with_ties():
         result(method="b", speedup=1.995, sha256="b" * 64),
         result(method="c", speedup=1.0, sha256="c" * 64),
     ]
-    document = page_document(gathered(*results), ranks=True)
+    document = page_document(material_of(*results), ranks=True)
     assert document.kind == "leaderboard"
     ((row,),) = [part.rows for part in document.best]
     kernels = row.cells[0].kernels

@@ -2,7 +2,7 @@
 
 import math
 
-from gathered_for_tests import result
+from page_material import result
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import plain

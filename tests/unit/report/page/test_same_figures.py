@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from kerneltruth.analysis.study import AnalyzeOptions, analyze
 from kerneltruth.report.page.document import page_document
-from kerneltruth.report.page.gather import gather
+from kerneltruth.report.page.material import collect
 from kerneltruth.report.page.wording import method_label, percent, share_interval, share_said
 
 OUTCOMES = ("pass", "pass", "fail", "compile_error", "infra", "wrong")
@@ -95,7 +95,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(run):
-    return page_document(gather([run]), ranks=True)
+    return page_document(collect([run]), ranks=True)
 
 
 @pytest.fixture(scope="module")

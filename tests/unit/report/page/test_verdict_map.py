@@ -1,9 +1,9 @@
 """The verdict map."""
 
 import pytest
-from gathered_for_tests import result
+from page_material import result
 
-from kerneltruth.report.page.heat import cell, heat_map, shade
+from kerneltruth.report.page.verdict_map import cell, shade, verdict_map
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_several_answers_show_their_counts_and_say_their_outcomes():
 
 
 def test_a_method_without_an_answer_to_a_task_has_no_cell():
-    found = heat_map([result(method="a"), result("kernelbenchx/gelu", method="b")])
+    found = verdict_map([result(method="a"), result("kernelbenchx/gelu", method="b")])
     assert found.methods == ["a \u00b7 m", "b \u00b7 m"]
     (group,) = found.categories
     assert [t.short for t in group.tasks] == ["gelu", "relu"]

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from gathered_for_tests import gathered, result, run
+from page_material import material_of, result, run
 
 from kerneltruth.report.html import page, program, stylesheet
 from kerneltruth.report.page.document import page_document
@@ -49,7 +49,7 @@ def text():
     ]
     runs = [run(f"runs/{HOSTILE}", HOSTILE), run("runs/b", "A100")]
     sources = {"0" * 64: HOSTILE}
-    material = gathered(*results, runs=runs, sources=sources, notes=[HOSTILE])
+    material = material_of(*results, runs=runs, sources=sources, notes=[HOSTILE])
     return page(page_document(material, title=HOSTILE, ranks=True))
 
 
@@ -144,5 +144,5 @@ def test_every_drawing_is_hidden_from_readers_or_has_words(read):
 
 
 def test_the_same_runs_make_the_same_page():
-    material = gathered(result(speedup=1.5), result(outcome="fail", sample=1))
+    material = material_of(result(speedup=1.5), result(outcome="fail", sample=1))
     assert page(page_document(material)) == page(page_document(material))

@@ -3,7 +3,7 @@ const MAP = document.getElementById("map");
 const MAP_CELLS = new Map();
 const NOT_JUDGED = new Set(["infra", "unsupported_here", "unrefereeable"]);
 
-// As shade() in report/page/heat.py.
+// As shade() in report/page/verdict_map.py.
 function shade(right, total, judged, returned) {
   if (judged === 0) return "open";
   if (returned === 0) return "broke";

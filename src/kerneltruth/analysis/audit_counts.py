@@ -9,7 +9,7 @@ from kerneltruth.documents.analysis import AuditedKernels
 CONTROL, BUG = "control", "bug"
 
 
-def audited(study: Study) -> AuditedKernels | None:
+def audit_counts(study: Study) -> AuditedKernels | None:
     """Count the kernels of a study of audits alone; None for others."""
     if not study.of_corpus:
         return None

@@ -42,7 +42,7 @@ def cells_deviance(right: Floats, total: Floats) -> Floats:
 
 def additive_deviance(right: Floats, total: Floats) -> Floats:
     """Return the deviance of the additive model on the scale of log-odds."""
-    return _lack(additive_odds(right, total), right, total)
+    return _deviance_at(additive_odds(right, total), right, total)
 
 
 def additive_odds(right: Floats, total: Floats) -> Floats:
@@ -56,13 +56,13 @@ def additive_odds(right: Floats, total: Floats) -> Floats:
     k = np.broadcast_to(right, shape).reshape(-1, *shape[-2:])
     n = np.broadcast_to(total, shape).reshape(-1, *shape[-2:])
     odds = _first_guess(k, n)
-    lack = _lack(odds, k, n)
+    lack = _deviance_at(odds, k, n)
     active = np.arange(len(k))
     for _ in range(MOST_STEPS):
         if not len(active):
             break
         step = _newton_step(odds[active], k[active], n[active])
-        better, less = _shortened(odds[active], lack[active], step, k[active], n[active])
+        better, less = _line_search(odds[active], lack[active], step, k[active], n[active])
         gained = lack[active] - less
         odds[active], lack[active] = better, less
         active = active[gained > TOLERANCE * (1 + less)]
@@ -96,14 +96,14 @@ def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
     return np.asarray(change[:, :rows, None] + change[:, None, rows:])
 
 
-def _shortened(
+def _line_search(
     odds: Floats, lack: Floats, step: Floats, k: Floats, n: Floats
 ) -> tuple[Floats, Floats]:
     """Halve a step until it makes nothing worse; return log-odds and deviance."""
     length = np.ones(len(odds))
     for _ in range(MOST_HALVINGS):
         moved = np.clip(odds + length[:, None, None] * step, -FARTHEST, FARTHEST)
-        less = _lack(moved, k, n)
+        less = _deviance_at(moved, k, n)
         worse = ~(less <= lack)
         if not worse.any():
             return moved, less
@@ -112,7 +112,7 @@ def _shortened(
     return np.where(kept, odds, moved), np.where(worse, lack, less)
 
 
-def _lack(odds: Floats, k: Floats, n: Floats) -> Floats:
+def _deviance_at(odds: Floats, k: Floats, n: Floats) -> Floats:
     """Return the deviance of log-odds."""
     return np.asarray(2 * (n * np.logaddexp(0, odds) - k * odds).sum((-2, -1)))
 

@@ -80,7 +80,7 @@ def legend() -> list[LegendItem]:
     return [LegendItem(mark=MARKS[word], word=word, said=said) for word, said in LEGEND]
 
 
-def heat_map(answers: Sequence[Result]) -> VerdictMap:
+def verdict_map(answers: Sequence[Result]) -> VerdictMap:
     """Make the map: a row for each task, a column for each method."""
     methods = methods_of(answers)
     by_category: dict[str, dict[str, list[Result]]] = {}

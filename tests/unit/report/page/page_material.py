@@ -3,7 +3,7 @@
 from kerneltruth.analysis.reading import study_of
 from kerneltruth.analysis.results import Ratio, Result, TimedShape, timing
 from kerneltruth.documents.analysis import AnalyzedRun
-from kerneltruth.report.page.gather import Gathered
+from kerneltruth.report.page.material import PageMaterial
 
 
 def timed(speedup, width=0.01):
@@ -65,8 +65,8 @@ def run(path="runs/a", device="H100"):
     )
 
 
-def gathered(*results, runs=None, findings=None, sources=None, notes=()):
-    return Gathered(
+def material_of(*results, runs=None, findings=None, sources=None, notes=()):
+    return PageMaterial(
         study=study_of(runs or [run()], results),
         findings=findings or {},
         sources=sources or {},

@@ -20,7 +20,7 @@ MOST_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class PageMaterial:
     """What lies in runs: their results, findings and sources.
 
     Attributes:
@@ -47,7 +47,7 @@ def check_out(out: Path) -> None:
         raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
 
 
-def gather(paths: Iterable[Path], *, kept: str = "best") -> Gathered:
+def collect(paths: Iterable[Path], *, kept: str = "best") -> PageMaterial:
     """Read runs, with the findings and sources of their attempts.
 
     Raises:
@@ -56,11 +56,11 @@ def gather(paths: Iterable[Path], *, kept: str = "best") -> Gathered:
     study = read_study(tuple(paths), kept=_kept(kept))
     findings, unread = _findings(study)
     sources, missing = _sources(study)
-    return Gathered(
+    return PageMaterial(
         study=study,
         findings=findings,
         sources=sources,
-        notes=(*_shortened(unread, "findings"), *missing),
+        notes=(*_line_search(unread, "findings"), *missing),
     )
 
 
@@ -86,7 +86,7 @@ def _findings(study: Study) -> tuple[dict[tuple[int, str], Finding], list[str]]:
     return found, unread
 
 
-def _shortened(notes: list[str], what: str) -> list[str]:
+def _line_search(notes: list[str], what: str) -> list[str]:
     more = len(notes) - MOST_NOTES
     return notes[:MOST_NOTES] + ([f"{more} more {what} cannot be read"] if more > 0 else [])
 

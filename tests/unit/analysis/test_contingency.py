@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from kerneltruth.analysis.firth import firth_probabilities
-from kerneltruth.analysis.tables import (
+from kerneltruth.analysis.contingency import (
     additive_deviance,
     additive_odds,
     cells_deviance,
@@ -15,6 +14,7 @@ from kerneltruth.analysis.tables import (
     null_deviance,
     rows_deviance,
 )
+from kerneltruth.analysis.firth import firth_probabilities
 
 # Admissions to Berkeley in 1973 (Bickel, Hammel, O'Connell, 1975): departments by sex.
 ADMITTED = np.array([[512, 89], [353, 17], [120, 202], [138, 131], [53, 94], [22, 24]], float)
