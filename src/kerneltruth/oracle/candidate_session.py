@@ -26,7 +26,7 @@ from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.runner.arguments import Argument, ScalarArgument
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, returns_value
+from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kerneltruth.oracle.controls import Controls
 
 MAX_CONFIGS = 64
+# To look for launches of CUDA C++ takes milliseconds a call.
+COUNTED_CALLS = 8
 # Seconds of a call whose kernels do nothing.
 IDLE_S = 5.0
 # A rehearsal's share of the device's memory: judging needs the rest.
@@ -82,6 +84,7 @@ class CandidateSession:
         self.convicted: tuple[tuple[str, int], Ruling] | None = None
         # Whose work the first call is that launches an own kernel, else the first; and its case.
         self.work: tuple[KernelWork, Case] | None = None
+        self._counted = 0
         self._lean = False
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
@@ -161,6 +164,7 @@ class CandidateSession:
             deadline_s=min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s,
         )
         counted = None if around.idle else observation.work
+        self._counted += counted is not None
         if counted is not None and (self.work is None or counted.own):
             self.work = counted, expectation.case
         self._lean |= observation.lean
@@ -184,7 +188,8 @@ class CandidateSession:
     @property
     def _is_to_count(self) -> bool:
         """Whether the next call may be the first in which a kernel of its own runs."""
-        may_launch = self.candidate.language in NEEDS_A_GPU
+        language = self.candidate.language
+        may_launch = language == "triton" or (language == "cuda" and self._counted < COUNTED_CALLS)
         return self.work is None or (may_launch and not self.work[0].own)
 
     def _gradients_of(self, case: Case) -> tuple[str, ...]:

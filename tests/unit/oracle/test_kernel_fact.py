@@ -135,6 +135,15 @@ def test_calls_are_counted_until_an_own_kernel_was_seen():
     assert asked.count("count") == asked.count("idle") == 1
 
 
+@pytest.mark.parametrize(("language", "most"), [("triton", 40), ("cuda", 8), ("torch", 1)])
+def test_calls_without_an_own_kernel_are_counted_as_long_as_one_may_come(language, most):
+    none = KernelWork(runs=(MM,), elements=15, stored=0)
+    session = session_of(RELU, made_by(none), language=language)
+    [*_, _] = evaluate_cases(session, Plan(cases=20, domain="core"))
+    asked = [call.kernels for call in session.runner.calls]
+    assert asked.count("count") == min(most, len(asked))
+
+
 @pytest.mark.parametrize(
     ("work", "answer", "reason"),
     [
