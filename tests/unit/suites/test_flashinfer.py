@@ -292,12 +292,19 @@ def test_a_constraint_that_is_no_arithmetic_is_never_evaluated(opened):
     assert "no workload defines" in data_set["flashinfer/rms_w96"].unrefereeable
 
 
+SUMS = ("parts", "ends", "total")
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
         ("{broken", "not JSON"),
         ({"definition": "nobody", "workload": {}}, "unknown definition 'nobody'"),
         ({"definition": "sums_d16", "workload": {"axes": {}}}, "`parts` is missing"),
+        (
+            {"definition": "sums_d16", "workload": {"axes": dict.fromkeys(SUMS, -1)}},
+            "a negative size in",
+        ),
         (
             {"definition": "sums_d16", "workload": workload([0, 1], "../../etc/passwd")},
             "lies outside of the data set",
@@ -431,3 +438,16 @@ def test_several_files_are_joined(tmp_path):
 )
 def test_a_solution_that_cannot_be_one_module_is_refused_with_the_reason(tmp_path, made, says):
     assert says in source_of(tmp_path, made)
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "says"),
+    [
+        ("import other, math", "other.py", "main.py: line 1 imports several modules at once"),
+        ("import other; n = 1", "other.py", "main.py: line 1 holds an import and more"),
+        ("import lib.other", "lib/other.py", "line 1 imports lib.other by its dotted name"),
+    ],
+)
+def test_an_import_that_cannot_be_joined_is_named_with_its_line(tmp_path, line, other, says):
+    sources = {"main.py": f"{line}\ndef run(x): return x\n", other: "N = 2\n"}
+    assert says in source_of(tmp_path, solution("j", "rms_w96", sources=sources))

@@ -59,6 +59,11 @@ def test_an_unknown_key_is_answered_with_the_nearest_keys():
         registry.find("causal_attention", "kernelbenchx")
 
 
+def test_a_name_that_several_suites_have_is_answered_with_their_keys():
+    with pytest.raises(UserError, match=r"several suites have a task 'SGD': .*/SGD, .*/SGD"):
+        registry.find("SGD")
+
+
 def test_an_unknown_suite_is_answered_with_the_known_ones():
     with pytest.raises(UserError, match="must be one of core, kernelbenchx"):
         registry.tasks_of("kernelbench")
