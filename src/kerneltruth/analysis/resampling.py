@@ -57,7 +57,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """DeviancePart shares of the null deviance, one of each for each resample."""
+    """Explained shares of the null deviance, one of each for each resample."""
 
     category: Floats
     method: Floats

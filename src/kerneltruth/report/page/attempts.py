@@ -66,7 +66,7 @@ class AttemptRow(NamedTuple):
     failed: int
     speed: float | None
     outcome: int
-    light: float | None
+    efficiency: float | None
     dtypes: int
     flags: int
     source: int
@@ -120,7 +120,7 @@ class _Numbering:
 
     def row(self, r: Result, *, flags: int, source: int, before: int, said: str) -> AttemptRow:
         """Make the row of an attempt."""
-        eager, light = r.against(EAGER), efficiency(r)
+        eager, share = r.against(EAGER), efficiency(r)
         return AttemptRow(
             task=self.tasks.number((r.task, self.categories.number(_category(r)))),
             method=self.methods.number((r.method, r.model)),
@@ -133,7 +133,7 @@ class _Numbering:
             failed=r.failed,
             speed=None if eager is None else float(f"{eager.speedup:.6g}"),
             outcome=OUTCOMES.index(None if eager is None else eager.outcome),
-            light=None if light is None else float(f"{light:.3g}"),
+            efficiency=None if share is None else float(f"{share:.3g}"),
             dtypes=sum(1 << self.dtypes.number(d) for d in r.dtypes),
             flags=flags,
             source=source,

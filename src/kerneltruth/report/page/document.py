@@ -35,7 +35,7 @@ from kerneltruth.report.page.rates import (
     tiles,
 )
 from kerneltruth.report.page.rounds import RoundsPart, rounds_part
-from kerneltruth.report.page.speed import SpeedPart, light, speed_parts
+from kerneltruth.report.page.speed import SpeedPart, efficiency_table, speed_parts
 from kerneltruth.report.page.verdict_map import LegendItem, VerdictMap, legend, verdict_map
 from kerneltruth.report.page.wording import count, label, shortened, visible
 
@@ -93,7 +93,7 @@ class Page:
     funnel: PageTable
     pass_at: PageTable | None
     speeds: Sequence[SpeedPart]
-    light: PageTable | None
+    efficiency: PageTable | None
     rounds: RoundsPart | None
     illusions: Sequence[PageTable]
     explained: DeviancePart
@@ -119,7 +119,13 @@ class RunFacts:
 
 
 def page_document(
-    material: PageMaterial, *, title: str | None = None, ranks: bool = False, seed: int = 0
+    material: PageMaterial,
+    *,
+    title: str | None = None,
+    ranks: bool = False,
+    seed: int = 0,
+    most_detail_bytes: int = MOST_DETAIL_BYTES,
+    most_source_bytes: int = MOST_SOURCE_BYTES,
 ) -> Page:
     """Make the document of the page on runs.
 
@@ -128,11 +134,13 @@ def page_document(
         title: None names the runs.
         ranks: whether methods are ranked, and the best kernels of each task shown.
         seed: of the resampling behind the deviance.
+        most_detail_bytes: what details may take on the page, compressed; the rest is left out.
+        most_source_bytes: likewise sources.
     """
     study, answers = material.study, material.study.answers
     found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=KS, seed=seed)
-    details = packed(_details(material), most_bytes=MOST_DETAIL_BYTES)
-    sources = packed(map(_source, material.sources.values()), most_bytes=MOST_SOURCE_BYTES)
+    details = packed(_details(material), most_bytes=most_detail_bytes)
+    sources = packed(map(_source, material.sources.values()), most_bytes=most_source_bytes)
     numbers = {sha: i for i, sha in enumerate(material.sources) if i < sources.count}
     return Page(
         kind="leaderboard" if ranks else "report",
@@ -150,7 +158,7 @@ def page_document(
         funnel=funnel(found, answers),
         pass_at=pass_at(found),
         speeds=speed_parts(found, answers),
-        light=light(found.efficiency),
+        efficiency=efficiency_table(found.efficiency),
         rounds=rounds_part(found.trajectories),
         illusions=illusion_tables(found.illusions),
         explained=deviance_part(found.deviance),

@@ -48,7 +48,7 @@ class ShapeDetail(Struct, frozen=True, kw_only=True):
     case: str
     time: str
     against: Sequence[TimedAgainst]
-    light: str
+    efficiency: str
     bound_by: str
     flags: Sequence[str]
 
@@ -131,7 +131,7 @@ def _shape(shape: TimedShape) -> ShapeDetail:
         case=label(shape.case),
         time=microseconds(shape.candidate_us),
         against=[_against(name, ratio) for name, ratio in shape.baselines.items()],
-        light=percent(shape.efficiency),
+        efficiency=percent(shape.efficiency),
         bound_by=shape.bound_by or DASH,
         flags=[visible(flag) for flag in shape.flags],
     )

@@ -108,7 +108,7 @@ def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> li
     ]
 
 
-def light(rows: Sequence[EfficiencyRow]) -> PageTable | None:
+def efficiency_table(rows: Sequence[EfficiencyRow]) -> PageTable | None:
     """Make the table of efficiency by category; None if nothing has one."""
     found = [r for r in rows if r.is_by(CATEGORY)]
     if not found:
@@ -133,4 +133,4 @@ def light(rows: Sequence[EfficiencyRow]) -> PageTable | None:
         column("bound by", number=False, hint="shapes"),
     ]
     caption = "Efficiency: the device's least possible time over the kernel's time."
-    return table("light", caption, columns, made)
+    return table("efficiency", caption, columns, made)

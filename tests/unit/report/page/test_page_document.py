@@ -90,16 +90,15 @@ def test_plain_pytorch_is_said_to_be_in_the_list():
     assert columns["said"] == ["torch-only", "torch-only: 3 of 4 elements are wrong"]
 
 
-def test_sources_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
-    monkeypatch.setattr("kerneltruth.report.page.document.MOST_SOURCE_BYTES", 10)
-    document = page_document(material_of(result(), sources={"0" * 64: "def relu(x): ..."}))
+def test_sources_that_do_not_fit_are_said_to_be_left_out():
+    material = material_of(result(), sources={"0" * 64: "def relu(x): ..."})
+    document = page_document(material, most_source_bytes=10)
     assert document.data.columns["source"] == [-1]
     assert any("1 of 1 sources are left out" in note for note in document.notes)
 
 
-def test_details_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
-    monkeypatch.setattr("kerneltruth.report.page.document.MOST_DETAIL_BYTES", 10)
-    document = page_document(material_of(result(), result(sample=1)))
+def test_details_that_do_not_fit_are_said_to_be_left_out():
+    document = page_document(material_of(result(), result(sample=1)), most_detail_bytes=10)
     assert document.parts.details == ()
     assert any("details of 2 attempts are left out" in note for note in document.notes)
 

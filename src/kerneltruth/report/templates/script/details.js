@@ -121,7 +121,7 @@ function timesView(shapes) {
       el("thead", {}, el("tr", {}, ...head.map((name) => el("th", {scope: "col"}, name)))),
       el("tbody", {}, ...shapes.map((shape) => el("tr", {}, el("th", {scope: "row"}, shape.case),
         el("td", {}, shape.time), ...names.map((name) => againstCell(shape.against.find((r) => r.name === name))),
-        el("td", {}, shape.light), el("td", {}, [shape.bound_by, ...shape.flags].join(", ")))))));
+        el("td", {}, shape.efficiency), el("td", {}, [shape.bound_by, ...shape.flags].join(", ")))))));
 }
 
 function againstCell(ratio) {

@@ -39,13 +39,13 @@ const SHOWN = {
   cases: {label: "wrong cases", number: true, value: (i) => COLUMN.failed[i],
     text: (i) => (COLUMN.cases[i] ? `${count(COLUMN.failed[i])} of ${count(COLUMN.cases[i])}` : "")},
   speed: {label: "speedup", number: true, value: (i) => COLUMN.speed[i], text: speedSaid},
-  light: {label: "of the limit", number: true, value: (i) => COLUMN.light[i],
-    text: (i) => (COLUMN.light[i] === null ? "" : percent(COLUMN.light[i]))},
+  efficiency: {label: "of the limit", number: true, value: (i) => COLUMN.efficiency[i],
+    text: (i) => (COLUMN.efficiency[i] === null ? "" : percent(COLUMN.efficiency[i]))},
 };
 const LISTED = {
   illusions: ["task", "method", "which", "verdict", "said", "checks"],
   findings: ["task", "category", "method", "which", "verdict", "said"],
-  attempts: ["task", "category", "method", "which", "verdict", "cases", "speed", "light"],
+  attempts: ["task", "category", "method", "which", "verdict", "cases", "speed", "efficiency"],
 };
 
 class Listing {
