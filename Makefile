@@ -33,6 +33,8 @@ audit: $(VENV)/.audit
 
 # Groups of tests go to the processes in the order of the folders, which has the longest first.
 PARALLEL := -n auto --maxprocesses 8 --no-loadscope-reorder
+# Python keeps what it compiles: each process would else compile all tests again.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.test $(VENV)/.browser
 	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)

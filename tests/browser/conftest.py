@@ -83,9 +83,9 @@ def made(folder, *runs, **options):
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory):
-    """A page of 400 attempts."""
+    """A page of 160 attempts."""
     folder = tmp_path_factory.mktemp("study")
-    return made(folder, write_run(folder / "run", attempts=400))
+    return made(folder, write_run(folder / "run", attempts=160))
 
 
 @pytest.fixture(scope="session")
