@@ -56,15 +56,15 @@ def additive_odds(right: Floats, total: Floats) -> Floats:
     k = np.broadcast_to(right, shape).reshape(-1, *shape[-2:])
     n = np.broadcast_to(total, shape).reshape(-1, *shape[-2:])
     odds = _first_guess(k, n)
-    lack = _deviance_at(odds, k, n)
+    deviance = _deviance_at(odds, k, n)
     active = np.arange(len(k))
     for _ in range(MOST_STEPS):
         if not len(active):
             break
         step = _newton_step(odds[active], k[active], n[active])
-        better, less = _line_search(odds[active], lack[active], step, k[active], n[active])
-        gained = lack[active] - less
-        odds[active], lack[active] = better, less
+        better, less = _line_search(odds[active], deviance[active], step, k[active], n[active])
+        gained = deviance[active] - less
+        odds[active], deviance[active] = better, less
         active = active[gained > TOLERANCE * (1 + less)]
     return odds.reshape(shape)
 
@@ -97,19 +97,19 @@ def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
 
 
 def _line_search(
-    odds: Floats, lack: Floats, step: Floats, k: Floats, n: Floats
+    odds: Floats, deviance: Floats, step: Floats, k: Floats, n: Floats
 ) -> tuple[Floats, Floats]:
     """Halve a step until it makes nothing worse; return log-odds and deviance."""
     length = np.ones(len(odds))
     for _ in range(MOST_HALVINGS):
         moved = np.clip(odds + length[:, None, None] * step, -FARTHEST, FARTHEST)
         less = _deviance_at(moved, k, n)
-        worse = ~(less <= lack)
+        worse = ~(less <= deviance)
         if not worse.any():
             return moved, less
         length = np.where(worse, length / 2, length)
     kept = worse[:, None, None]
-    return np.where(kept, odds, moved), np.where(worse, lack, less)
+    return np.where(kept, odds, moved), np.where(worse, deviance, less)
 
 
 def _deviance_at(odds: Floats, k: Floats, n: Floats) -> Floats:
