@@ -38,7 +38,9 @@ def _submission(where: str, line: Mapping[str, Any]) -> Read:
         return Broken(origin=where, reason="no answer: needs `task`, and `predict` or `code`")
     source = code if isinstance(code, str) else code_of(str(reply))
     if len(source) > MAX_SOURCE_BYTES:
-        return Broken(origin=where, reason=f"{len(source)} characters; {MAX_SOURCE_BYTES} are read")
+        return Broken(
+            origin=where, reason=f"{len(source)} characters; at most {MAX_SOURCE_BYTES} are read"
+        )
     try:
         peer = None if line.get("peer") is None else parse(PublishedVerdict, line["peer"])
     except UserError as error:

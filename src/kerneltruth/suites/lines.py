@@ -53,7 +53,7 @@ def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
     try:
         size = path.stat().st_size
         if size > limit:
-            return Broken(origin=origin, reason=f"{size} bytes, and at most {limit} are read")
+            return Broken(origin=origin, reason=f"{size} bytes; at most {limit} are read")
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         return Broken(origin=origin, reason=f"cannot be read: {error.strerror}")

@@ -64,7 +64,7 @@ class Remote:
         except ValueError as error:
             raise Rejected(f"an answer that is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise Rejected("an answer that is no object")
+            raise Rejected("an answer that is not an object")
         return found
 
     def outputs(

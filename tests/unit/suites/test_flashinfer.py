@@ -264,7 +264,7 @@ def test_a_definition_that_cannot_be_judged_on_says_why(opened, changes, says):
         ({k: v for k, v in rms().items() if k != "reference"}, "`reference` is missing"),
         (rms(reference="def run(:"), "`reference` is not Python"),
         (rms(reference="def walk(x): pass"), "does not define a function `run`"),
-        (rms(axes={"rows": {"type": "any"}, "width": const(4)}), "known are const and var"),
+        (rms(axes={"rows": {"type": "any"}, "width": const(4)}), "must be const or var"),
         (rms(axes={"rows": var(), "width": const(0)}), "has the size 0"),
         (rms(axes={"rows": var()}), "the axis 'width', which is not in `axes`"),
         (rms(outputs={"y": tensor("rows", dtype="float31")}), "the dtype 'float31'"),

@@ -212,7 +212,7 @@ class Worker:
 
     def _timed(self, message: ChildMessage) -> Observation:
         if isinstance(message, Call):
-            return Observation(ended="lost", message="a call is no message of a timed candidate")
+            return Observation(ended="lost", message="a timed candidate takes no calls")
         if isinstance(message, Rehearse):
             return self._rehearse(message)
         if isinstance(message, Unload):

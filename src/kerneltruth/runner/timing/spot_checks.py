@@ -84,7 +84,7 @@ class SpotRecorder:
         """Return how results differ from the expected form, if they do."""
         counts = tuple(_numel(t) for t in tensors)
         if counts != self._elements:
-            return f"tensors of {list(counts)} elements where {list(self._elements)} are due"
+            return f"tensors of {list(counts)} elements; expected {list(self._elements)}"
         dtypes = [_dtype(t) for t in tensors]
         if dtypes != self._dtypes:
             return f"dtypes {dtypes} in one call, and {self._dtypes} in another"

@@ -155,7 +155,7 @@ def _axis(name: str, data: Any) -> int | None:
     if kind == "var":
         return None
     if kind != "const":
-        raise Malformed(f"the axis {name!r} has the type {kind!r}; known are const and var")
+        raise Malformed(f"the axis {name!r} has the type {kind!r}; must be const or var")
     value = field(data, "value", int)
     if value < 1:
         raise Malformed(f"the axis {name!r} has the size {value}")
@@ -178,7 +178,7 @@ def _tensor(key: str, name: str, data: Any, axes: Mapping[str, int | None]) -> T
     dtype = field(data, "dtype", str)
     dtype = _SYNONYMS.get(dtype, dtype)
     if dtype not in DTYPES:
-        raise Malformed(f"{where} has the dtype {dtype!r}; known are {', '.join(DTYPES)}")
+        raise Malformed(f"{where} has the dtype {dtype!r}; must be one of {', '.join(DTYPES)}")
     if "shape" not in data:
         raise Malformed(f"{where} has no `shape`")
     shape = data["shape"]

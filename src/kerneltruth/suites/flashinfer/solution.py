@@ -72,7 +72,7 @@ def source_of(data: Mapping[str, Any], definition: Definition | None, name: str)
         module = _built(sources, function, optional(spec, "binding", str, "tvm-ffi"))
     else:
         known = ", ".join((*_PYTHON, *_NATIVE))
-        raise Malformed(f"the language {language!r} with {path!r}; known are {known}")
+        raise Malformed(f"the language {language!r} with {path!r}; must be one of {known}")
     if len(module) > MAX_SOURCE_BYTES:
         raise Malformed(f"{len(module)} characters; at most {MAX_SOURCE_BYTES} are read")
     if definition is None:

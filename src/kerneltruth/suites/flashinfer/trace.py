@@ -66,7 +66,7 @@ def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], li
         if not all(isinstance(n, str) for n in names):
             broken.append(Broken(origin=where, reason="needs `definition` and `solution`"))
         elif status not in STATUSES:
-            reason = f"`evaluation.status` is {status!r}; known are {', '.join(STATUSES)}"
+            reason = f"`evaluation.status` is {status!r}; must be one of {', '.join(STATUSES)}"
             broken.append(Broken(origin=where, reason=reason))
         else:
             _add(seen.setdefault(names, _Seen()), status, evaluation)  # type: ignore[arg-type]

@@ -582,7 +582,7 @@ def test_each_output_has_its_elements(timed):
 @pytest.mark.parametrize(
     ("gives", "said"),
     [
-        ("x[:2]", r"tensors of \[2\] elements where \[3\] are due"),
+        ("x[:2]", r"tensors of \[2\] elements; expected \[3\]"),
         ("None", r"tensors of \[\] elements"),
         ("(x, x)", r"tensors of \[3, 3\] elements"),
         ("x.to(torch.complex128)", "elements of 16 bytes"),
