@@ -1,8 +1,8 @@
 """Tables of right answers, and the deviance of logistic models of them. Pure.
 
 A table has a row for each level of one factor and a column for each of the other. The deviance is
-that of the single answers (-2 log-likelihood), so of tables with the same answers it compares.
-Everything works on stacks of tables, (..., rows, columns), since resampling needs thousands.
+that of the single answers (-2 log-likelihood), so it compares between tables of the same answers.
+All functions take stacks of tables, (..., rows, columns), since resampling needs thousands.
 """
 
 from __future__ import annotations

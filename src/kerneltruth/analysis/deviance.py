@@ -1,7 +1,7 @@
 """Deviance of correctness: what category and method explain beyond chance. Pure.
 
-Logistic models of single answers: on category, on method, on both, and with their interaction. Of
-single answers the saturated likelihood is 1, so the explained share 1 - D/D0 is McFadden's R2 too.
+Logistic models of single answers: on category, on method, on both, and with their interaction. The
+saturated likelihood of single answers is 1, so the explained share 1 - D/D0 equals McFadden's R2.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Permuted:
     """Explained shares by chance: of permuted categories, and of permuted methods.
 
     Attributes:
-        even: what the answers show with as many of each method, as `methods` has them.
+        even: the observed shares of balanced counts, as `methods` has them.
         interaction: its p-value; None without both factors.
     """
 

@@ -1,8 +1,8 @@
 """Rates by dtype, where judging ends at the first failure. Pure.
 
-What an attempt would have done in a dtype that it did not finish is not known, and no estimate
-makes it known: kernels that fail in one dtype are no sample of those that do not. So each share is
-given by its two ends: as if none of the unfinished were right, and as if all of them were.
+An attempt's result in a dtype that it did not finish is unknown, and cannot be estimated: kernels
+that fail in one dtype are no sample of those that do not. Each share is therefore given by its two
+bounds: as if no unfinished attempt were right, and as if all were.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def firth_probabilities(design: Floats, right: Floats, total: Floats) -> Floats 
             return None
         leverage = weights * np.einsum("ij,jk,ik->i", design, inverse, design)
         # Half an answer more of either kind, divided by leverage: they count in the curvature
-        # too, without which steps of small groups overshoot for ever.
+        # too; without them the steps of small groups never settle.
         score = design.T @ (right - total * p + leverage * (0.5 - p))
         curvature = (design.T * ((total + leverage) * p * (1 - p))) @ design
         step = np.linalg.solve(curvature, score)

@@ -1,7 +1,7 @@
 """Illusions: kernels that a peer's check certifies and the judge rejects. Pure.
 
-They are counted of the distinct attempts of a study, every round among them: the round that counts
-as an answer is chosen by the judge's word, and would leave out the very kernels that are counted.
+All distinct attempts of a study count, in every round. Answers alone would be biased: the round
+that is an answer is chosen by the judge's verdict, which leaves out the very kernels in question.
 """
 
 from __future__ import annotations

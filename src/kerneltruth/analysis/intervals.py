@@ -35,9 +35,9 @@ def unknown_rate(denominator: int) -> RateRecord:
 def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
     """Return a share of trials in clusters, such as the tasks of answers.
 
-    The interval is Wilson's with the effective number of trials: all of them where each cluster
-    has one, as few as there are clusters where those of a cluster are all alike. Of a single
-    cluster it speaks of that cluster alone.
+    The interval is Wilson's with the effective number of trials. That is the number of trials if
+    each cluster has one, and the number of clusters if the trials of a cluster are all equal. With
+    a single cluster the interval is about that cluster alone.
     """
     counts: dict[Hashable, list[int]] = {}
     for cluster, hit in hits:
@@ -65,7 +65,7 @@ def wilson(
 ) -> tuple[float | None, float | None]:
     """Return Wilson's score interval of a probability; (None, None) without a trial.
 
-    Unlike the normal one it stays within [0, 1], has a width at 0 and at all, and holds the share.
+    Unlike the normal interval it stays within [0, 1], has a width at 0 and 1, and holds the share.
     """
     if not 0 <= successes <= trials:
         raise ValueError(f"need 0 <= successes <= trials, got {successes} of {trials}")
@@ -79,7 +79,7 @@ def _around(share: float, trials: float, confidence: float) -> tuple[float, floa
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    # Exactly 0 and 1 at the ends, and no further near them, where rounding leaves some 1e-17.
+    # Rounding leaves 1e-17 beyond the ends, which are exactly 0 and 1.
     low = 0.0 if share == 0 else min(max(centre - half, 0.0), share)
     high = 1.0 if share == 1 else max(min(centre + half, 1.0), share)
     return low, high
@@ -88,13 +88,13 @@ def _around(share: float, trials: float, confidence: float) -> tuple[float, floa
 def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> float:
     """Return the effective number of trials behind `above.sum() / below.sum()`.
 
-    That is p (1 - p) over the variance that the clusters show (Korn and Graubard, 1998). Shares of
-    few clusters are often all alike, and then show none: so both are taken with z^2 clusters
-    added, half of them all right and half all wrong, as Wilson's interval has it, and z^2 taken
-    off again. Where each cluster is one trial that gives their number exactly.
+    It is p (1 - p) over the variance between clusters (Korn and Graubard, 1998). The shares of few
+    clusters are often equal, and their variance 0. Both are therefore computed with z^2 clusters
+    added, half of them all right and half all wrong, as in Wilson's interval; z^2 is subtracted
+    from the result. If each cluster is one trial, the result is exactly their number.
     """
     squared = _normal(confidence) ** 2
-    # The size that counts: among clusters of one trial one of a hundred is a sample of its own.
+    # Weighted by size: one cluster of a hundred trials outweighs those of one trial.
     size = float(below @ below / below.sum())
     trials = float(below.sum()) + size * squared
     share = (float(above.sum()) + size * squared / 2) / trials
@@ -136,7 +136,7 @@ def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE
     low = high = None
     if value is not None and clusters > 1:
         error = standard_error(influence(above, below))
-        # Nothing but rounding may be left where all values are equal.
+        # Equal values leave nothing but rounding.
         if error > 1e-12 * max(1.0, abs(value)):
             half = student(clusters - 1, confidence=confidence) * error
             low, high = value - half, value + half

@@ -1,9 +1,9 @@
-"""Methods ranked, with ties as ties; and the best kernels of each task. Pure.
+"""Ranks of methods with ties, and the best kernels of each task. Pure.
 
-Two methods are compared on the tasks that both have: they differ where the interval of their
-difference over those tasks excludes 0. A method's rank is then a range: behind all that are
-surely better, before all that are surely worse. Pairs are each taken at 95%, without correction
-for their number.
+Two methods are compared on the tasks that both have: they differ if the 95% interval of their
+difference over those tasks excludes 0. A method's rank is a range: below all methods that are
+significantly better, above all that are significantly worse. Pairs are not corrected for their
+number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kerneltruth.analysis.speeds import EAGER
 Measure = Literal["right", "fast", "speedup"]
 Floats = NDArray[np.float64]
 
-# Even if one method is better on all of fewer tasks, chance does so in more than 5% (a sign test).
+# With fewer tasks even a win on all of them has a p-value above 5% (sign test).
 LEAST_TASKS = 6
 _ROUNDING = 1e-12
 
@@ -43,9 +43,9 @@ class RankedMethod:
     Attributes:
         value: its score; None where it has nothing that the measure counts.
         count: what counts, of `total`: right answers, fast ones, or right and timed ones.
-        first: its best possible rank: 1 and those surely better.
-        last: its worst possible rank: all but those surely worse.
-        tied: how many others it cannot be told from.
+        first: its best possible rank: 1 + the number of significantly better methods.
+        last: its worst possible rank: all methods - the significantly worse ones.
+        tied: number of methods that are neither significantly better nor worse.
     """
 
     method: str | None
@@ -65,7 +65,7 @@ class BestKernel:
     """One right, timed kernel of a task.
 
     Attributes:
-        methods: who made it, where several made the same source.
+        methods: those that made this source.
         tied: it cannot be told from the fastest.
     """
 

@@ -1,7 +1,7 @@
 """Shares of candidates that run, are right and timed; pass@k; unsolved tasks.
 
-Denominators never shrink: what this machine could not judge stays in them, and its count stands
-beside each rate. Pure.
+Denominators never shrink: attempts that this machine could not judge stay in them, and each row
+gives their number. Pure.
 """
 
 from __future__ import annotations

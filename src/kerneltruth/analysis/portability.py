@@ -1,4 +1,4 @@
-"""The same kernels on several devices: do speedups, and verdicts, travel? Pure."""
+"""Verdicts and speedups of the same kernels on several devices. Pure."""
 
 from __future__ import annotations
 

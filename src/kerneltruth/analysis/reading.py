@@ -6,11 +6,11 @@ A study may hold several runs. Three sets of attempts matter, each within the on
     distinct    one of each: the same submission judged again on another device counts once
     answers     one round of each, for methods that work in rounds: the best, or the last
 
-Kernels of the built-in corpus, which `audit` judged, are no model's answers: beside runs of
-candidates they are attempts alone.
+Kernels of the built-in corpus, which `audit` judges, are no model's answers: in a study with runs
+of candidates they count as attempts only.
 
-Methods that work in rounds get the judge's verdict and go on from their best round, so that
-is their answer unless the last one is asked for.
+Methods that work in rounds get the judge's verdict and go on from their best round. The best round
+is therefore their answer unless `--keep last` is given.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Study:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices of the runs, each once, in their order."""
+        """Return the devices of the runs, each once, in their order."""
         return tuple(dict.fromkeys(run.device for run in self.runs))
 
     def device_of(self, result: Result) -> str:
-        """Where an attempt was judged."""
+        """Return the device on which an attempt was judged."""
         return self.runs[result.run].device
 
 
@@ -229,7 +229,7 @@ def _distinct(runs: Sequence[AnalyzedRun], attempts: Sequence[Result]) -> list[R
 def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:
     """Return the rounds of each answer; an attempt without a round is its own answer.
 
-    Of several attempts with the same labels and round each begins a chain.
+    If several attempts have the same labels and round, each starts a chain.
     """
     found: dict[tuple[object, ...], list[Result]] = {}
     for result in results:

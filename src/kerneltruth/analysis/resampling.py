@@ -42,7 +42,7 @@ class Counts:
     categories: int
 
     def table(self, weights: Floats | None = None) -> tuple[Floats, Floats]:
-        """Right and all, (categories, methods), each task counted as often as it weighs.
+        """Return right and all answers, (categories, methods), with tasks weighted.
 
         Weights of several resamples, (resamples, tasks), give as many tables.
         """
@@ -57,7 +57,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Explained shares of the null deviance, one of each for each resample."""
+    """Explained shares of the null deviance: arrays with a value for each resample."""
 
     category: Floats
     method: Floats
@@ -92,7 +92,7 @@ def bootstrap_shares(counts: Counts, *, seed: int, resamples: int = RESAMPLES) -
 def shuffled_categories(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
     """Return the explained shares when categories are permuted over tasks.
 
-    Nothing is then due to categories, and tasks stay as hard as they are.
+    Categories then have no effect, and tasks stay as hard as they are.
     """
     rng = np.random.default_rng(seed)
 
@@ -109,8 +109,8 @@ def shuffled_categories(counts: Counts, *, seed: int, permutations: int = PERMUT
 def balanced(counts: Counts) -> Counts:
     """Rescale counts so that each method has the same number of answers to a task.
 
-    The share of right answers of each cell stays, and what a method has no answer to. Cells that
-    are permuted then weigh the same in every place.
+    Each cell keeps its share of right answers, and an empty cell stays empty. Permuted cells then
+    weigh the same in every place.
     """
     there = counts.total > 0
     mean = counts.total.sum(1, keepdims=True) / there.sum(1, keepdims=True)
@@ -121,14 +121,14 @@ def balanced(counts: Counts) -> Counts:
 def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
     """Return the explained shares when methods are permuted within tasks, `balanced`.
 
-    All answers of a method to a task stay together, since they are alike: permuting single answers
-    would make methods without any difference look different. Nothing is then due to methods.
+    All answers of a method to a task stay together, because they are correlated: permuting single
+    answers would make methods without any difference look different.
     """
     rng = np.random.default_rng(seed)
     even = balanced(counts)
     belongs = np.eye(counts.categories)[counts.category]
     there = even.total > 0
-    # What a method has no answer to stays where it is.
+    # An empty cell stays in its place.
     fixed = np.where(there, 0.0, 2.0 + np.arange(there.shape[1]))
     home = np.argsort(fixed, axis=1, kind="stable")
 
@@ -146,9 +146,9 @@ def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATI
 def interaction_p(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> float:
     """Return the p-value of an interaction: a score test with signs flipped by task.
 
-    What each task lacks or has too much in each cell keeps its size, and flips its sign for all
-    methods at once (Hemerik, Goeman and Finos, 2020). Main effects stay as they are, answers to
-    one task stay together, and methods may have any number of them.
+    The residuals of a task keep their size and flip their sign for all methods at once (Hemerik,
+    Goeman and Finos, 2020). Main effects stay as they are, answers to one task stay together, and
+    methods may have any number of them.
     """
     rng = np.random.default_rng(seed)
     right, total = counts.table()
@@ -161,7 +161,7 @@ def interaction_p(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS
             np.kron(np.ones((categories, 1)), np.eye(methods)),
         ]
     )
-    # What flips do to main effects is taken out: they are fitted, not tested.
+    # Project out the main effects: they are fitted, not tested.
     weighed = weight[:, None] * main
     rest = np.eye(len(weight)) - weighed @ np.linalg.pinv(main.T @ weighed) @ main.T
     lacking = counts.right - counts.total * p[counts.category]
@@ -178,7 +178,7 @@ def interaction_p(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS
 def p_value(observed: float, by_chance: Floats) -> float:
     """Return the permutation p-value; the observation counts as one of the draws."""
     known = by_chance[np.isfinite(by_chance)]
-    # What equals the observed value but for rounding is as large.
+    # A value that differs by rounding alone counts as equal.
     least = observed - 1e-9 * max(1e-3, abs(observed))
     return float((1 + (known >= least).sum()) / (1 + len(known)))
 
@@ -188,8 +188,8 @@ def debiased(
 ) -> tuple[float, float] | None:
     """Return the percentiles of resamples, less twice their bias.
 
-    A model explains some of any sample by chance, and of a resample of it as much again: resampled
-    shares have the bias twice. Their spread is kept as it is, long on the upper side.
+    A model explains some of any sample by chance, and as much again of a resample: resampled shares
+    have the bias twice. Their spread is kept, with its longer upper side.
     """
     known = resampled[np.isfinite(resampled)]
     if not len(known):

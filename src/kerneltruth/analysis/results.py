@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT, Outcome
 from kerneltruth.documents.records import DtypeCount
 
-# Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
+# Outcomes due to the machine, the suite or this run, not to the candidate.
 # The language of a source with no kernel of its own.
 TORCH_ONLY = "torch-only"
 NOT_JUDGED = frozenset({"infra", "unsupported_here", "unrefereeable"})
@@ -109,11 +109,11 @@ def timing(
     for shape in shapes:
         for name, ratio in shape.baselines.items():
             ratios.setdefault(name, []).append(ratio)
-    lights = [math.log(s.efficiency) for s in shapes if s.efficiency]
+    shares = [math.log(s.efficiency) for s in shapes if s.efficiency]
     return Timing(
         shapes=tuple(shapes),
         against={name: _against(found) for name, found in ratios.items()},
-        efficiency=math.exp(math.fsum(lights) / len(lights)) if lights else None,
+        efficiency=math.exp(math.fsum(shares) / len(shares)) if shares else None,
         noise_floor=noise_floor,
         compile_s=compile_s,
     )
@@ -138,18 +138,18 @@ def _against(ratios: Sequence[Ratio]) -> Against:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One attempt of a run, as its result line tells it.
+    """One attempt of a run, read from its result line.
 
     Attributes:
         run: which of the runs read, from 0.
-        call: outcome of the stage; likewise `exe` and `perf`. What gave a wrong result while it was
-            timed failed in `exe`, too.
-        verdict: the judge's word.
+        call: outcome of the stage; likewise `exe` and `perf`. A kernel with a wrong result while it
+            was timed fails in `exe`, too.
+        verdict: the judge's.
         kind: of a failure.
-        detail: what the verdict says of its reason, in one line.
+        detail: the reason of the verdict, in one line.
         dtypes: counts by dtype, as far as the attempt went.
         finding: file name within the run's `findings`.
-        checks: what the peers' checks say of it: pass, fail or error; a verdict that came with the
+        checks: results of the peers' checks: pass, fail or error; a verdict that came with the
             submission goes by `published:` and the check's name.
         same_as: key of the attempt whose source this one repeats, and whose outcome it shares.
         role: control or bug, of a kernel of the built-in corpus that `audit` judged.

@@ -1,7 +1,7 @@
 """Speeds of right candidates: speedups, fast_p, shares slower, efficiency. Pure.
 
-A candidate's speedup is the geometric mean of its ratios over the shapes it was timed on. What is
-correct and has no time is counted beside, never as 1x.
+A candidate's speedup is the geometric mean of its ratios over the shapes it was timed on. Right
+candidates without a time are counted separately, never as 1x.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def fast_p(
     for group, members in grouped(answers, by).items():
         correct = sum(r.correct for r in members)
         timed = [a for _, a in _timed(members, baseline)]
-        # Once for all p: less than any p where the answer is wrong, 0 where it has no time.
+        # A wrong answer is slower than any p; one without a time is as fast as 0x.
         speeds = [(r.task, (r.speedup(baseline) or 0.0) if r.correct else -1.0) for r in members]
         for p in ps:
             known = bool(timed) or p == 0 or not correct

@@ -1,7 +1,7 @@
 """Refinement: rates by round, rescues and losses, repairs, speedups. Pure.
 
-A chain that ends early, since it has what it wants or nothing more to spend, stays where it ended:
-each round counts every chain.
+A chain may end early, with success or with its budget spent. It then keeps its last result: each
+round counts every chain.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class StageRates(GroupRecord, frozen=True, kw_only=True):
 
     Attributes:
         tasks: how many tasks the attempts are for.
-        not_judged: attempts that say nothing of their candidate (`unsupported_here` and the like).
+        not_judged: attempts without a verdict on the candidate, such as `unsupported_here`.
         not_tried: by stage, attempts of runs that did not have it; a stage that none of them had
             has no share.
         stopped_before: by dtype only: attempts that failed in another dtype before all cases of
@@ -218,7 +218,7 @@ class PassAtK(MethodRecord, frozen=True, kw_only=True):
 
     Attributes:
         short: tasks with fewer than k judged samples, for which there is none.
-        not_judged: samples left out since they say nothing of their candidate.
+        not_judged: samples without a verdict on their candidate, which are left out.
     """
 
     k: int
@@ -359,8 +359,8 @@ class DevianceTerm(Model, frozen=True, kw_only=True):
         df: coefficients beyond the intercept.
         deviance: what it leaves.
         explained: 1 - D/D0.
-        low: of the interval that resamples tasks. It is about what the model explains of endlessly
-            many tasks, less what any model explains of a few by chance.
+        low: of the bootstrap interval over tasks. It is about what the model explains in the
+            population of tasks, without what any model explains of a sample by chance.
         outside: whether the explained share lies outside that interval, chance explaining much.
         per_df: explained share for each coefficient.
         adjusted: the same with D and D0 each divided by its degrees of freedom.
@@ -479,7 +479,7 @@ class RoundRates(MethodRecord, frozen=True, kw_only=True):
 class ChainFates(MethodRecord, frozen=True, kw_only=True):
     """How the chains of one group end; each ends in exactly one way.
 
-    Rounds that could not be judged say nothing: a chain's fate is that of its other rounds.
+    Rounds that could not be judged are ignored: a chain's fate is that of its other rounds.
 
     Attributes:
         persistent: right in every round.
