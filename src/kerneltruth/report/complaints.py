@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 from kerneltruth.errors import (
     EnvironmentFault,
@@ -23,6 +23,11 @@ _MACHINE_ERRORS = (
 # System errors for which a path from the user is at fault.
 _PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
 _LONGEST_NAME = 80
+
+
+@runtime_checkable
+class _UsageError(Protocol):
+    def format_message(self) -> str: ...
 
 
 def complain(error: BaseException) -> int:
@@ -50,10 +55,10 @@ def complain(error: BaseException) -> int:
         where = f": {error.filename}" if error.filename else ""
         return _line(f"{error.strerror}{where}", EnvironmentFault.exit_code)
     # Usage errors are click's; typer imports click or bundles it, depending on its version.
-    return _misused(error) if hasattr(error, "format_message") else _our_bug(error)
+    return _misused(error) if isinstance(error, _UsageError) else _our_bug(error)
 
 
-def _misused(error: Any) -> int:
+def _misused(error: _UsageError) -> int:
     message = error.format_message()
     if message.startswith("Usage:"):
         sys.stdout.write(f"{message}\n")
