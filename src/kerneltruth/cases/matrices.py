@@ -124,7 +124,7 @@ def _rectangular(x: Tensor, rng: Stream, form: str) -> Tensor:
 
 
 def _flat(x: Tensor, rng: Stream, *, halved: bool) -> Tensor:
-    """A diagonal between two reflections, I - 2 v v^T / v^T v, with its rows in any order.
+    """Put a diagonal between two reflections, I - 2 v v^T / v^T v, and shuffle its rows.
 
     All sums are of whole numbers or halves, so they are exact in any order.
     """

@@ -72,7 +72,7 @@ def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
 
 
 def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """The rounds for counters first .. first + count - 1, as int64 of shape (count, 4).
+    """Return the rounds for counters first .. first + count - 1, as int64 of shape (count, 4).
 
     The same words as `philox4x32`, which the tests compare. On the CPU small draws are the rule,
     and there a call costs more than its arithmetic: torch spends ten times as long, and here both
@@ -98,14 +98,14 @@ def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArra
 
 @lru_cache(maxsize=8)
 def _constants(device: str) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """The multipliers less 2**32 in both orders, and the mask of a word."""
+    """Return the multipliers less 2**32 in both orders, and the mask of a word."""
     low, high = ([m - 2**32] for m in _MULTIPLIERS)
     make = partial(torch.tensor, dtype=torch.int64, device=device)
     return (make([low, high]), make([high, low])), make(_MASK32)
 
 
 def derive(seed: int, *purpose: str) -> int:
-    """A 64-bit seed for one purpose: Blake2b of the seed and the purpose's words.
+    """Return a 64-bit seed for one purpose: Blake2b of the seed and the purpose's words.
 
     Every word is preceded by its length, so ("a", "bc") and ("ab", "c") differ.
     """
@@ -202,5 +202,5 @@ class Stream:
 
 
 def stream(seed: int, *purpose: str, device: str = "cpu") -> Stream:
-    """The stream of one purpose; the same seed and purpose give the same draws."""
+    """Return the stream of one purpose; the same seed and purpose give the same draws."""
     return Stream(derive(seed, *purpose), device)

@@ -117,7 +117,7 @@ class Cases(Iterator[Case]):
         self._seen: set[tuple[object, ...]] = set()
 
     def __next__(self) -> Case:
-        """The next case in turn.
+        """Return the next case in turn.
 
         Raises:
             StopIteration: the count is reached, or no strategy has more to offer.

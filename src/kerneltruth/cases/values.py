@@ -244,7 +244,7 @@ def _integers(rows: int, columns: int, recipe: str, rng: Stream, limits: tuple[i
 
 
 def _some_others(values: Tensor, other: int, recipe: str, rng: Stream) -> Tensor:
-    """A quarter of the indices replaced by the value that means none; some recipes have none."""
+    """Replace a quarter of the indices by the value that means none; some recipes replace none."""
     if recipe in ("ones", "sorted"):
         return values
     chosen = rng.coins(values.numel()) & rng.coins(values.numel())

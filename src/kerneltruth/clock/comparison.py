@@ -41,7 +41,7 @@ class Comparison:
 
 
 def candidate_times(benchmark: Measurements) -> Interval:
-    """Seconds of one call of the candidate, over all batches that count; by the slower clock."""
+    """Return seconds of one call of the candidate, over counted batches; by the slower clock."""
     if is_suspect(benchmark):
         return time_interval([s for block in judge_times(benchmark) for s in block])
     batches = batches_of(benchmark, benchmark.sides[0].name)
@@ -49,7 +49,7 @@ def candidate_times(benchmark: Measurements) -> Interval:
 
 
 def comparisons(benchmark: Measurements, *, noise_floor: float | None) -> tuple[Comparison, ...]:
-    """The candidate against each other side, in order; `noise_floor` as for `ratio_interval`.
+    """Compare the candidate with each other side, in order; `noise_floor` as for `ratio_interval`.
 
     Where calls wait for their host, what differs between processes is `HOST_NOISE`.
     """
@@ -80,7 +80,7 @@ def nearly_tied(found: Sequence[Comparison], near: float) -> tuple[str, ...]:
 
 
 def confirmed(first: Comparison, second: Comparison) -> Comparison:
-    """What looks in two pairs of processes say together: a claim is one that both make.
+    """Combine the looks in two pairs of processes: a claim is one that both make.
 
     The interval holds both of theirs, since what differs between processes is in neither.
     """
@@ -96,5 +96,5 @@ def confirmed(first: Comparison, second: Comparison) -> Comparison:
 
 
 def waits_for_hosts(benchmark: Measurements, side: Side) -> bool:
-    """Whether calls of the candidate or of this side wait for the device, and so for their host."""
+    """Return whether calls of the candidate or this side wait for the device and so their host."""
     return side.waits or benchmark.sides[0].waits

@@ -89,16 +89,16 @@ class Case(Model, frozen=True, kw_only=True):
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def with_dims(self, **sizes: int) -> Case:
-        """The same case at other sizes; literals are dropped, since they belong to the old ones."""
+        """Return the case at other sizes, without literals, which belong to the old ones."""
         dims = tuple((s, sizes.get(s, n)) for s, n in self.dims)
         return replace(self, dims=dims, literals=())
 
     def with_attributes(self, **values: Attribute) -> Case:
-        """The same case with other attribute values."""
+        """Return the case with other attribute values."""
         return replace(self, attributes=tuple((n, values.get(n, v)) for n, v in self.attributes))
 
     def summary(self) -> str:
-        """One line for people: `M=3 N=257 bfloat16 transposed ties`."""
+        """Return one line for people: `M=3 N=257 bfloat16 transposed ties`."""
         words = [f"{s}={n}" for s, n in self.dims]
         words += [f"{n}={v}" for n, v in self.attributes]
         words += [f"{n}=None" for n in self.left_out]

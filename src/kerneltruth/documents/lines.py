@@ -126,7 +126,7 @@ def read_line(data: object) -> ResultLine:
 
 
 def attempt_in(line: ResultLine) -> Attempt:
-    """The attempt of a line that has one.
+    """Return the attempt of a line that has one.
 
     Raises:
         UserError: it has none.

@@ -45,7 +45,7 @@ _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity
 
 
 def schema(name: str) -> str:
-    """The JSON Schema of a document, as its file holds it."""
+    """Return the JSON Schema of a document, as its file holds it."""
     found = msgspec.json.schema(DOCUMENTS[name], schema_hook=_of_number)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps({**head, **_in_order(found)}, indent=1) + "\n"

@@ -47,7 +47,7 @@ class ListedLine:
 
     @classmethod
     def of(cls, data: dict[str, Json]) -> ListedLine:
-        """What is needed of a line of a run.
+        """Return what a run needs of one of its lines.
 
         Raises:
             UserError: it is of another form.
@@ -74,7 +74,7 @@ class ListedLine:
 
 
 def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None, str]:
-    """The verdict, its kind and its reason; those of the stages where a line has no attempt."""
+    """Return the verdict, its kind and its reason; those of the stages if a line has no attempt."""
     if stages.outcome("exe") == "pass" and stages.perf and stages.perf.outcome == WRONG:
         return "fail", WHEN_TIMED, _of_stages(stages, stages.perf.detail or "")
     if line.attempt:
@@ -86,13 +86,13 @@ def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None
 
 
 def _of_stages(stages: StagesRecord, detail: str) -> str:
-    """The reason given, else the one that a stage gives."""
+    """Return the reason given, else that of a stage."""
     given = (stage.detail for stage in (stages.exe, stages.call) if stage and stage.detail)
     return (detail or next(given, "")).partition("\n")[0][:MOST_SAID]
 
 
 def listed(lines: Iterable[ListedLine]) -> list[RunCandidate]:
-    """The candidates of lines, each exactly once.
+    """Return the candidates of lines, each exactly once.
 
     A repeated source has the outcome of its original, named by `same_as`.
     """

@@ -45,7 +45,7 @@ def choose_device(wanted: str) -> str:
 
 
 def choose_targets(wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The targets to compile for, each once.
+    """Return the targets to compile for, each once.
 
     Raises:
         UserError: a target that no kernel is compiled for.
@@ -59,7 +59,7 @@ def choose_targets(wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def cuda_devices() -> int:
-    """How many CUDA devices torch can use, without creating a context.
+    """Return how many CUDA devices torch can use, without creating a context.
 
     NVML comes first: importing torch here would delay the candidates' processes.
     """
@@ -72,7 +72,7 @@ def cuda_devices() -> int:
 
 
 def _torch_has_cuda() -> bool:
-    """Whether the installed torch was built for CUDA, read from its files."""
+    """Return whether the installed torch was built for CUDA, read from its files."""
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
         return False
@@ -84,7 +84,7 @@ def _torch_has_cuda() -> bool:
 
 
 def _count_by_nvml(visible: str | None) -> int | None:
-    """The devices that NVML shows and `CUDA_VISIBLE_DEVICES` leaves; None where it cannot tell."""
+    """Return the devices that NVML shows and `CUDA_VISIBLE_DEVICES` leaves; None if unknown."""
     if visible is not None and not re.fullmatch(r"-?\d+(,-?\d+)*|", visible):
         return None
     try:
@@ -101,7 +101,7 @@ def _count_by_nvml(visible: str | None) -> int | None:
 
 
 def visible_devices(present: int, visible: str | None) -> int:
-    """How many of the devices 0 to `present` - 1 a list of numbers leaves: up to its first bad one.
+    """Return how many of the devices 0 to `present` - 1 a list leaves: up to its first bad number.
 
     That is how CUDA reads `CUDA_VISIBLE_DEVICES`; None means that it is not set.
     """
@@ -122,7 +122,7 @@ def _count_by_torch() -> int:
 
 
 def _has_driver() -> bool:
-    """Whether the CUDA driver's library is there: without it no version of torch finds a device."""
+    """Return whether the CUDA driver's library exists; without it no torch finds a device."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -137,7 +137,7 @@ def _count_in_a_child() -> int:
 
 
 def device_name(device: str) -> str:
-    """What people call the device: the GPU's name, or the CPU's."""
+    """Return the device's common name: the GPU's, or the CPU's."""
     if device == "cpu":
         return f"cpu ({_cpu_model()})"
     query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "-i", device.split(":")[1]]

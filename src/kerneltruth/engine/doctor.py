@@ -29,7 +29,7 @@ _LANDLOCK_CREATE_RULESET_VERSION = 1
 
 
 def examine() -> DoctorDocument:
-    """The document of `doctor --json`."""
+    """Return the document of `doctor --json`."""
     count = cuda_devices()
     devices = [DeviceFacts(device="cpu", name=device_name("cpu"), runs="Triton's interpreter")]
     devices += [
@@ -77,7 +77,7 @@ def examine() -> DoctorDocument:
 
 
 def _interpreter(triton: str | None) -> list[Missing]:
-    """What stands between this Triton and running kernels without a GPU."""
+    """Return what keeps this Triton from running kernels without a GPU."""
     if triton is None or FIRST <= number(triton) <= LAST_TESTED:
         return []
     if number(triton) < FIRST:
@@ -109,7 +109,7 @@ def _compile_tools() -> dict[str, str | None]:
 
 
 def _isolation() -> Isolation:
-    """The level in force, and what the kernel would offer beyond it."""
+    """Return the level in force, and what the kernel would offer beyond it."""
     libc = ctypes.CDLL(None, use_errno=True)
     abi = libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
     namespaces = Path("/proc/self/ns/user").exists()

@@ -219,7 +219,7 @@ def not_timed(attempt: Attempt, device: str) -> CandidateTimes | None:
 
 
 def without_diagnosis(attempt: Attempt) -> str:
-    """What a verdict says by itself: of the load, or of the case that failed.
+    """Return a verdict's own explanation: of the load, or of the case that failed.
 
     Empty where there is nothing to say but the verdict.
     """

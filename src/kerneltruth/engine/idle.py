@@ -53,7 +53,7 @@ def _some(task: Task, count: int) -> Iterator[Case]:
 
 
 def _result(task: Task, case: Case, cut: Case | None = None) -> Result | None:
-    """The reference's result, or None where the operator or the task does not take the case.
+    """Return the reference's result, or None if the operator or the task rejects the case.
 
     Args:
         task: provides the reference.

@@ -119,7 +119,7 @@ def _find_smallest(evaluator: Evaluator, finding: Finding, request: MinimizeRequ
 
 
 def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict:
-    """The verdict on the finding's case here.
+    """Judge the finding's case here.
 
     Raises:
         EnvironmentFault: it cannot be judged here.
@@ -135,7 +135,7 @@ def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict
 
 
 def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:
-    """The verdict that a script shows: on the smallest case, if one call of that shows it."""
+    """Return the verdict that a script shows: on the smallest case, if one call shows it."""
     several = isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS
     return smaller if is_bad(smaller) and not several else verdict
 

@@ -11,7 +11,7 @@ from kerneltruth.tasks.spec import Task
 
 
 def choose_policy(bounds: str, *, tf32: bool) -> Policy:
-    """The policy for `--bounds`.
+    """Return the policy for `--bounds`.
 
     Raises:
         UserError: no such method.
@@ -22,7 +22,7 @@ def choose_policy(bounds: str, *, tf32: bool) -> Policy:
 
 
 def calibration() -> dict[str, float]:
-    """The bounds of `calibrated` by "task/dtype"; `benchmarks/calibrate.py` measures them."""
+    """Return the measured bounds by "task/dtype"; `benchmarks/calibrate.py` measures them."""
     try:
         text = files("kerneltruth.oracle").joinpath("calibration.json").read_text(encoding="utf-8")
     except OSError as error:
@@ -35,7 +35,7 @@ def calibration() -> dict[str, float]:
 
 
 def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
-    """The dtypes of a task that the policy has bounds for; None for all.
+    """Return the dtypes of a task that the policy has bounds for; None for all.
 
     Raises:
         UserError: none of them.

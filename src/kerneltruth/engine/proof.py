@@ -51,13 +51,13 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether every dtype had judged cases and none was flagged."""
+        """Return whether every dtype had judged cases and none was flagged."""
         if self.trouble is not None:
             return not self.flagged
         return bool(self.cases) and all(self.cases.values()) and not self.flagged
 
     def document(self) -> TaskProof:
-        """The proof as `audit --suite --json` prints it."""
+        """Return the proof as `audit --suite --json` prints it."""
         return TaskProof(
             task=self.task,
             category=self.category,
@@ -175,7 +175,7 @@ def by_category(proofs: Iterable[Proof]) -> dict[str, ProofCounts]:
 
 
 def counted(proofs: Sequence[Proof]) -> ProofCounts:
-    """How many of some tasks hold, and what became of their cases."""
+    """Count how many of some tasks hold, and the outcomes of their cases."""
     return ProofCounts(
         tasks=len(proofs),
         hold=sum(proof.holds for proof in proofs),

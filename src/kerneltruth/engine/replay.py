@@ -71,7 +71,7 @@ def _replay_all(files: Iterable[Path], request: ReplayRequest) -> Events[ReplayD
 
 
 def finding_at(path: Path) -> Finding:
-    """The finding in a file, if its case is one that its task can have.
+    """Return the finding in a file, if its task can have its case.
 
     Raises:
         UserError: it is damaged, or of an unknown task.
@@ -82,7 +82,7 @@ def finding_at(path: Path) -> Finding:
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
-    """The finding files that the arguments name: themselves, or those of a run."""
+    """Return the finding files that the arguments name: themselves, or those of a run."""
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -128,7 +128,7 @@ def _replay(
 
 
 def _not_run(path: Path, finding: Finding, expectation: Expectation) -> ReplayResult:
-    """What is known of a finding before its candidate runs."""
+    """Return what is known of a finding before its candidate runs."""
     same = expectation.inputs.digests() == finding.digests.inputs
     return ReplayResult(
         finding=str(path),
@@ -165,7 +165,7 @@ def _why_not_reproduced(finding: Finding, verdict: Verdict, output: str) -> str:
 
 
 def _output(finding: Finding, digest: str | None, now: Mapping[str, str | None]) -> str:
-    """Whether the output's bytes are the recorded ones; says so if made elsewhere."""
+    """Compare the output's bytes with the recorded ones; say so if made elsewhere."""
     if finding.digests.output is None or digest is None:
         return "not compared"
     same_device = all(
@@ -180,7 +180,7 @@ def _kind(verdict: Verdict) -> FailKind | None:
 
 
 def targets_of(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """What to compile for: the default target, and those for which kernels were refused."""
+    """Return what to compile for: the default target, and those that refused kernels."""
     refused = {getattr(finding.verdict, "target", None) for finding in findings}
     return tuple(dict.fromkeys(("sm_90", *(t for t in TARGETS if t in refused))))
 
@@ -193,7 +193,7 @@ def cache_for(finding: Finding) -> ExpectationCache:
 def judge_again(
     session: CandidateSession, finding: Finding, expectation: Expectation
 ) -> tuple[Verdict, str | None]:
-    """The verdict on a finding's case, as the session gave it, and the digest of the output."""
+    """Return the verdict on a finding's case, as the session gave it, and the output's digest."""
     loaded = session.loaded()
     if loaded.ended != "returned":
         return CompileError(detail=loaded.message or loaded.ended), None
@@ -214,7 +214,7 @@ def judge_again(
 
 
 def candidate_of(path: Path, finding: Finding) -> Candidate:
-    """The finding's candidate, from the run that it lies in.
+    """Return the finding's candidate, from its run.
 
     Raises:
         UserError: the source is not there, or is not the one that was judged.
@@ -242,7 +242,7 @@ def candidate_of(path: Path, finding: Finding) -> Candidate:
 def _from_snapshot(
     cache: ExpectationCache, path: Path, finding: Finding, made: Expectation
 ) -> Expectation:
-    """The expectation on the stored inputs."""
+    """Return the expectation on the stored inputs."""
     stored = load_snapshot(path)
     if stored is None:
         raise UserError(f"{path}: its inputs were too large to store; replay from the seed")
@@ -255,7 +255,7 @@ def _from_snapshot(
 
 
 def _restless(verdict: Verdict) -> bool:
-    """Whether some elements of the output changed from call to call."""
+    """Return whether some elements of the output changed from call to call."""
     if not isinstance(verdict, Failed):
         return False
     kinds = {verdict.kind, *(cause.kind for cause in verdict.causes)}

@@ -74,7 +74,7 @@ class RunRequest:
 
 
 def stages_until(last: str) -> tuple[str, ...]:
-    """The stages up to one of them.
+    """Return the stages up to one of them.
 
     Raises:
         UserError: there is no such stage.

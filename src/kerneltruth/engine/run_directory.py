@@ -89,14 +89,14 @@ def _open(
 
 
 def environment(device: str) -> dict[str, str | None]:
-    """The fingerprint of this machine for results on `device`."""
+    """Return the fingerprint of this machine for results on `device`."""
     return environment_fingerprint(
         device, name=device_name(device), driver=None if device == "cpu" else driver_version()
     )
 
 
 def new_folder(command: str) -> Path:
-    """A directory that did not exist before, for what a command writes.
+    """Create a new directory for what a command writes.
 
     Raises:
         EnvironmentFault: none can be made here.

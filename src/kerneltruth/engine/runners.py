@@ -10,7 +10,7 @@ from kerneltruth.runner.host import Runner
 
 
 def new_runner(device: str, targets: tuple[str, ...]) -> Runner:
-    """A runner for the device; Triton compiles for other targets on a CPU only."""
+    """Return a runner for the device; Triton compiles for other targets on a CPU only."""
     on_cpu = device == "cpu"
     return Runner(device=device, targets=targets if on_cpu else (), cache_root=cache_root())
 
@@ -29,7 +29,7 @@ def begin(runner: Runner, *, timed: bool = False) -> None:
 
 
 def cache_root() -> Path | None:
-    """Where compiled kernels are kept between runs, by candidate: makes a second run warm.
+    """Return where compiled kernels are kept between runs, so that a second run is warm.
 
     None where no such place can be written: then every run compiles anew.
     """

@@ -24,7 +24,7 @@ NOT_RUN: Final = "not_run"
 
 
 def call_stage(attempt: Attempt) -> StageRecord:
-    """Whether the candidate loads, has its entry, and returns from one call.
+    """Return whether the candidate loads, has its entry, and returns from one call.
 
     A call counts as made where a case was judged on what came back, right or wrong.
     """
@@ -39,7 +39,7 @@ def call_stage(attempt: Attempt) -> StageRecord:
 
 
 def exe_stage(attempt: Attempt, call: StageRecord) -> StageRecord:
-    """What the judge says, where the call was made."""
+    """Return what the judge says, if the call was made."""
     if call.outcome != "pass":
         return StageRecord(outcome=NOT_RUN, detail=f"call: {call.outcome}")
     kind = getattr(attempt.verdict, "kind", None)
@@ -55,7 +55,7 @@ def exe_stage(attempt: Attempt, call: StageRecord) -> StageRecord:
 def stages_of(
     attempt: Attempt, wanted: Collection[str], perf: CandidateTimes | None
 ) -> StagesRecord:
-    """The stages that a run wants of an attempt."""
+    """Return the stages of an attempt that a run wants."""
     call = call_stage(attempt)
     return StagesRecord(
         call=call if "call" in wanted else UNSET,
@@ -65,7 +65,7 @@ def stages_of(
 
 
 def said(attempt: Attempt) -> str:
-    """What a verdict says of its reason, in one line."""
+    """Return a verdict's reason in one line."""
     for name in ("detail", "reason", "error"):
         text = getattr(attempt.verdict, name, None)
         if text:

@@ -205,5 +205,5 @@ def _minimize(request: MinimizeRequest) -> Events[MinimizeDocument]:
 
 
 def _compiles(options: TimeRequest) -> bool:
-    """Whether a baseline is compiled by torch, which takes long to import."""
+    """Return whether torch compiles a baseline; its compiler takes long to import."""
     return not options.baselines or any(name.startswith("compile") for name in options.baselines)

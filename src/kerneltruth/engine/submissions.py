@@ -334,7 +334,7 @@ def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entr
 
 
 def _about_entry(entry: Entry) -> ResultLine:
-    """What a line says of its entry."""
+    """Return what a line says about its entry."""
     peer = entry.submission.peer
     return ResultLine(
         key=entry.key,
@@ -351,7 +351,7 @@ def _about_entry(entry: Entry) -> ResultLine:
 def _about(
     entry: Entry, attempt: Attempt, stages: Sequence[str], perf: CandidateTimes | None
 ) -> ResultLine:
-    """What a line says of its entry, and of the stages that the run has."""
+    """Return what a line says about its entry, and the stages that the run has."""
     return structs.replace(
         _about_entry(entry),
         torch_only=attempt.torch_only or UNSET,

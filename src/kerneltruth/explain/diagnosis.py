@@ -71,7 +71,7 @@ class Diagnosis:
     shown: str = ""
 
     def told(self, attempt: Attempt) -> Attempt:
-        """The attempt with its explanation."""
+        """Return the attempt with its explanation."""
         return structs.replace(
             attempt,
             minimal=self.minimal,

@@ -144,7 +144,7 @@ class Runner:
         self._zygotes.clear()
 
     def load_allowance(self, candidate: Candidate) -> float:
-        """Seconds that a candidate may take to load."""
+        """Return the seconds that a candidate may take to load."""
         return LOAD_CUDA_S if candidate.language == "cuda" else self.load_s
 
     def _zygote(self, mode: Mode) -> Zygote:
@@ -257,7 +257,7 @@ class Session:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id; None while it has not begun, or there is none."""
+        """Return the child's process id; None before it has begun, and without a child."""
         link = self._link
         return None if link is None else link.pid
 

@@ -47,7 +47,7 @@ class Gpu:
 def chosen(
     index: int, present: Sequence[Gpu], *, visible: str | None, by_address: bool = False
 ) -> str | None:
-    """The UUID of what CUDA calls device `index`, or None if that cannot be told.
+    """Return the UUID of what CUDA calls device `index`, or None if it is unknown.
 
     Args:
         index: N of `cuda:N`.
@@ -151,7 +151,7 @@ class NvmlTelemetry:
         self._strangers, self._looked = 0, 0.0
 
     def read(self) -> Reading | None:
-        """The device now; None if it is gone."""
+        """Return the device's state now; None if it is gone."""
         nvml = self._nvml
         power = self._ask("nvmlDeviceGetPowerUsage")
         reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
@@ -172,7 +172,7 @@ class NvmlTelemetry:
         self._nvml.nvmlShutdown()
 
     def _ask(self, name: str, *more: Any) -> Any:
-        """What NVML answers, or None where this device or driver does not say."""
+        """Return NVML's answer, or None if this device or driver has none."""
         try:
             return getattr(self._nvml, name)(self._handle, *more)
         except self._nvml.NVMLError:

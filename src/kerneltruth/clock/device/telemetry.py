@@ -39,7 +39,7 @@ class Reading:
 
     @property
     def idle(self) -> bool:
-        """Whether the device had nothing to do, so that its clock says nothing of a kernel's."""
+        """Return whether the device was idle, so that its clock says nothing about a kernel's."""
         return "gpu_idle" in self.throttle
 
 

@@ -16,7 +16,7 @@ HARMFUL = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_powe
 
 
 def disturbed(before: Reading | None, after: Reading | None) -> str | None:
-    """Why what ran between two readings does not count, or None if it does.
+    """Return why what ran between two readings does not count, or None if it does.
 
     - Clocks were held down by heat, by the power supply or by a slowdown of the hardware.
     - The clock of the multiprocessors moved by more than 2%, or the memory's at all. The power cap

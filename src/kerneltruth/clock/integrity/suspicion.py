@@ -41,7 +41,7 @@ def by_events(benchmark: Measurements, baseline: str) -> list[Block]:
 
 
 def by_judge(benchmark: Measurements, baseline: str) -> list[Block]:
-    """The same with the candidate's times from the judge's clock, less the usual overhead."""
+    """Return the same with the candidate's times from the judge's clock, less usual overhead."""
     return [
         Block(
             candidate_s=net,
@@ -52,7 +52,7 @@ def by_judge(benchmark: Measurements, baseline: str) -> list[Block]:
 
 
 def judge_times(benchmark: Measurements) -> list[tuple[float, ...]]:
-    """The candidate's calls on the judge's clock, less what batches usually cost around them."""
+    """Return the candidate's calls on the judge's clock, less the usual overhead of batches."""
     own = benchmark.sides[0].name
     return [
         tuple(
@@ -64,12 +64,12 @@ def judge_times(benchmark: Measurements) -> list[tuple[float, ...]]:
 
 
 def batches_of(benchmark: Measurements, name: str) -> list[Batch]:
-    """The batches of one side that count, in order."""
+    """Return the batches of one side that count, in order."""
     return [batch for block in benchmark.blocks for batch in block[name]]
 
 
 def is_suspect(benchmark: Measurements) -> bool:
-    """Whether the judge's clock contradicts what the candidate's events claim."""
+    """Return whether the judge's clock contradicts the candidate's events."""
     if not benchmark.blocks:
         return False
     batches = batches_of(benchmark, benchmark.sides[0].name)
@@ -90,7 +90,7 @@ def is_suspect(benchmark: Measurements) -> bool:
 
 
 def _claimed(batches: Sequence[Batch]) -> float:
-    """Seconds of a call by the events; of one call more, where a batch had a head start.
+    """Return seconds of a call by the events; of one call more, if a batch had a head start.
 
     Where the host is slower than the device, a batch takes its time, less what it was ahead: a call
     more takes all of it, on either clock. What the child says of its host excuses nothing.
@@ -100,7 +100,7 @@ def _claimed(batches: Sequence[Batch]) -> float:
 
 
 def _overheads(benchmark: Measurements) -> list[tuple[float, ...]]:
-    """Seconds of each batch of the candidate beyond its events, on the judge's clock, by block.
+    """Return seconds of each candidate's batch beyond its events, on the judge's clock, by block.
 
     A shortest batch right afterwards shows them: the same process, with its host as quick or slow.
     They count up to the overhead of the baselines' batches in the block plus `AROUND_S`.
@@ -120,7 +120,7 @@ def _overheads(benchmark: Measurements) -> list[tuple[float, ...]]:
 
 
 def _longer(benchmark: Measurements) -> float:
-    """Seconds by which an honest batch's overhead exceeds a shortest one's, `MORE_S` at most.
+    """Return by how much an honest batch's overhead exceeds a shortest one's, `MORE_S` at most.
 
     A long batch drives clocks down and lets the host sleep longer. A baseline shows by how much, in
     the blocks that were added because the candidate was suspect.
@@ -144,7 +144,7 @@ HINDERED_CAPPED = 0.1
 def was_hindered(
     benchmark: Measurements, baseline: str, alone_s: Sequence[float], *, capped: bool = False
 ) -> bool:
-    """Whether a baseline was slower beside the candidate than after the candidate's end.
+    """Return whether a baseline was slower beside the candidate than after the candidate's end.
 
     Batches of a kernel at the power limit scatter by some percent. Therefore three quarters of
     those beside the candidate must be slower than three quarters of those without it.

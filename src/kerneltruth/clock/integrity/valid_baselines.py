@@ -15,7 +15,7 @@ NOTHING_RUNS = "it launched nothing on the task's device: its results are views,
 
 
 def why_elsewhere(ran: Operators) -> str | None:
-    """Why a baseline does not run on the task's device, if it does not."""
+    """Return why a baseline does not run on the task's device, if it does not."""
     if ran.elsewhere:
         return "its results do not lie on the task's device"
     if not ran.launches:
@@ -24,7 +24,7 @@ def why_elsewhere(ran: Operators) -> str | None:
 
 
 def most_s(ran: Operators, *, floor_s: float, launch_s: float) -> float:
-    """Seconds that a call of a baseline may take; infinite where PyTorch itself waits for a host.
+    """Return the most seconds of a baseline's call; infinite if PyTorch itself waits for a host.
 
     Args:
         ran: what it runs.
@@ -35,7 +35,7 @@ def most_s(ran: Operators, *, floor_s: float, launch_s: float) -> float:
 
 
 def why_too_long(ran: Operators, seconds: float, *, floor_s: float, launch_s: float) -> str | None:
-    """Why a baseline takes too long to be one, if it does."""
+    """Return why a baseline takes too long to be valid, if it does."""
     if seconds <= most_s(ran, floor_s=floor_s, launch_s=launch_s):
         return None
     where = f", {ran.on_host} operators of which run on the host" if ran.on_host else ""

@@ -48,7 +48,7 @@ class Contents(Sequence[dict[str, Choice]]):
         return {name: choices[call] for name, choices in self.chosen.items()}
 
     def ending_with(self, last: Mapping[str, Choice]) -> Contents:
-        """The same, but for the last call."""
+        """Drop the last call."""
         chosen = {n: choices.ending_with(last[n]) for n, choices in self.chosen.items()}
         return replace(self, chosen=chosen)
 
@@ -66,7 +66,7 @@ class BenchInputs:
 
     @property
     def moving(self) -> list[Supply]:
-        """The tensors of which each call has its own."""
+        """Return the tensors that are different in each call."""
         return [a for a in self.arguments if isinstance(a, Supply) and not a.fixed]
 
     @property
@@ -78,7 +78,7 @@ class BenchInputs:
         return sum(sizes)
 
     def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Inputs:
-        """The tensors of the call that got these contents."""
+        """Return the tensors of the call with these contents."""
         return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
 
     def given(self, calls: Sequence[Mapping[str, Choice]]) -> Contents:
@@ -150,7 +150,7 @@ def make_bench_inputs(
 
 
 def rehearsal_arguments(task: Task, case: Case) -> tuple[Supply | ScalarArgument, ...]:
-    """What calls on a case take, with zeros where the task does not say what tensors hold."""
+    """Return the arguments of calls on a case, with zeros for tensors of unknown contents."""
     settings = task.scalars(case.sizes, case.settings)
 
     def supply(spec: TensorSpec) -> Supply:
@@ -169,7 +169,7 @@ def rehearsal_arguments(task: Task, case: Case) -> tuple[Supply | ScalarArgument
 def _arguments(
     task: Task, case: Case, supply: Callable[[TensorSpec], Supply]
 ) -> Iterator[Supply | ScalarArgument]:
-    """The arguments of a call in order; `supply` makes those of tensors that the case passes."""
+    """Return the arguments of a call in order; `supply` makes those of passed tensors."""
     settings = task.scalars(case.sizes, case.settings)
     for spec in task.arguments:
         if not isinstance(spec, TensorSpec):
@@ -183,7 +183,7 @@ def _arguments(
 
 
 def _shared(elements: Tensor) -> bytes | Sealed:
-    """A pool's bytes; large ones lie where every child can read them."""
+    """Return a pool's bytes; every child can read large ones in place."""
     data = _bytes_of(elements)
     return bytes(data) if len(data) < SHARED_FROM else Sealed(data)
 

@@ -27,7 +27,7 @@ class Operators:
 
 
 def operators_in(seen: Observation) -> Operators:
-    """What a child has counted."""
+    """Parse a child's counts."""
     counts = seen.timings
     return Operators(
         launches=int(counts.get("launches", 0)),

@@ -59,7 +59,7 @@ class Batch:
 
     @property
     def per_call_s(self) -> float:
-        """Seconds of one call by the device's events."""
+        """Return seconds of one call by the device's events."""
         return self.device_s / self.calls
 
 
@@ -184,7 +184,7 @@ class Side:
 
     @property
     def is_slow(self) -> bool:
-        """Whether calls take so long that as few as possible are made."""
+        """Return whether calls are so slow that as few as possible are made."""
         return self.warm_up_s > SLOW_S
 
     def do(self, message: ChildMessage, deadline_s: float) -> Observation:
@@ -206,7 +206,7 @@ class Measurements(Protocol):
 
     @property
     def sides(self) -> Sequence[Side]:
-        """The candidate first."""
+        """Return the sides, the candidate first."""
         ...
 
     @property

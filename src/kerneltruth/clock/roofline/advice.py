@@ -30,7 +30,7 @@ class StaticFacts(Protocol):
 
     @property
     def target(self) -> str:
-        """What it was compiled for."""
+        """Return the compile target."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class StaticFacts(Protocol):
 
     @property
     def tensor_cores(self) -> bool | None:
-        """Whether it has instructions for matrix units."""
+        """Return whether it has instructions for matrix units."""
         ...
 
 
@@ -129,7 +129,7 @@ def _in_words(
 
 
 def _of_arithmetic(bound: Regime, seconds: float, floor: Floor) -> Iterator[Remark]:
-    """What a product that is bound by ordinary arithmetic leaves unused."""
+    """Advise on a product that is bound by ordinary arithmetic."""
     plain = floor.plain_share(seconds)
     if bound == "compute" and plain is not None and floor.efficiency(seconds) < BUSY:
         yield Remark(
@@ -146,7 +146,7 @@ def uses_matrix_units(binaries: Sequence[StaticFacts]) -> bool | None:
 
 
 def _distinct(binaries: Sequence[StaticFacts]) -> list[StaticFacts]:
-    """One of each kernel with the same facts, in order."""
+    """Return one of each kernel with the same facts, in order."""
     found = {
         (b.kernel, b.target, b.registers, b.spills, b.shared_bytes, b.num_warps): b
         for b in binaries
@@ -188,7 +188,7 @@ def _of_binary(binary: StaticFacts, bound: Regime) -> Iterator[Remark]:
 
 
 def profile_remarks(profile: Profile) -> Iterator[Remark]:
-    """What a launch shows that Nsight Compute has seen."""
+    """Advise on a launch by what Nsight Compute measured."""
     compute, memory = profile.compute_percent, profile.memory_percent
     if profile.bound_by is not None:
         yield Remark(

@@ -59,17 +59,17 @@ class Profile:
     metrics: Mapping[str, float]
 
     def first(self, *names: str) -> float | None:
-        """The first of these metrics that is there: names differ between versions."""
+        """Return the first of these metrics that exists: names differ between versions."""
         return next((self.metrics[n] for n in names if n in self.metrics), None)
 
     @property
     def compute_percent(self) -> float | None:
-        """How busy the multiprocessors' busiest unit is."""
+        """Return how busy the multiprocessors' busiest unit is."""
         return self.first("sm__throughput.avg.pct_of_peak_sustained_elapsed")
 
     @property
     def memory_percent(self) -> float | None:
-        """How busy the memory's busiest part is, caches included."""
+        """Return how busy the memory's busiest part is, caches included."""
         return self.first(
             "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
             "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -84,12 +84,12 @@ class Profile:
 
     @property
     def waves(self) -> float | None:
-        """How often the grid fills the device."""
+        """Return how often the grid fills the device."""
         return self.first("launch__waves_per_multiprocessor")
 
     @property
     def stall(self) -> tuple[str, float] | None:
-        """What warps wait for most, and how many wait for it at each issue."""
+        """Return what warps wait for most, and how many wait for it at each issue."""
         found = {
             m.group(1): value
             for name, value in self.metrics.items()
@@ -99,7 +99,7 @@ class Profile:
 
     @property
     def bound_by(self) -> Literal["memory", "compute", "latency"] | None:
-        """The busier of the two where it is busy, by Nsight Compute's rule; else latency."""
+        """Return the busier of the two if it is busy, by Nsight Compute's rule; else latency."""
         compute, memory = self.compute_percent, self.memory_percent
         if compute is None or memory is None:
             return None
@@ -111,7 +111,7 @@ class Profile:
 def ncu_command(
     program: Sequence[str], *, kernel: str | None = None, launches: int = 1
 ) -> list[str]:
-    """The command that profiles some launches of a program and prints CSV on standard output.
+    """Return the command that profiles some launches of a program and prints CSV.
 
     Args:
         program: its command line; it says to the profiler when to begin.
@@ -131,7 +131,7 @@ def ncu_command(
 
 
 def read_profiles(text: str) -> tuple[Profile, ...]:
-    """The launches in what `ncu --csv --page raw` has printed, between other lines perhaps.
+    """Parse the launches in what `ncu --csv --page raw` printed, perhaps between other lines.
 
     Raises:
         UserError: no table in it; says what ncu complained of instead.

@@ -90,7 +90,7 @@ def needed_bytes(task: Task, case: Case, inputs: Inputs, *, kept: Collection[str
 
 
 def _shares(task: Task, inputs: Inputs) -> Mapping[str, float]:
-    """The share of each real input's elements with a gradient that is not 0."""
+    """Return the share of each real input's elements with a gradient that is not 0."""
     if task.foreign:
         # It runs elsewhere, and gives no gradient.
         return {}
@@ -121,7 +121,7 @@ def _shares(task: Task, inputs: Inputs) -> Mapping[str, float]:
 
 
 def _weighed(output: Tensor) -> Tensor:
-    """A sum in which no two elements have the same weight, so that gradients do not cancel."""
+    """Sum with distinct weights for all elements, so that gradients do not cancel."""
     real = torch.view_as_real(output.resolve_conj()) if output.is_complex() else output
     weights = 1 + torch.arange(real.numel(), dtype=torch.float64) * (math.pi % 1) % 1
     return (real.double().reshape(-1) * weights).sum()

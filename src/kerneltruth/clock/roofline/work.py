@@ -186,7 +186,7 @@ def floor(
     output_bytes: int | None = None,
     cold: bool = True,
 ) -> Floor:
-    """The floor of one call.
+    """Return the floor of one call.
 
     Args:
         task: the case's.
@@ -219,7 +219,7 @@ def _plain(case: Case, ceilings: Ceilings) -> float | None:
 
 
 def _fastest(task: Task, case: Case, ceilings: Ceilings) -> tuple[str | None, float | None]:
-    """The format in which the device does the task's operations fastest, and its rate.
+    """Return the format in which the device does the task's operations fastest, and its rate.
 
     Only products of matrices run on matrix units: in the formats of their tensors, float32 ones
     in TF32. Everything else is ordinary float32 arithmetic, two 16-bit values at a time.
@@ -235,7 +235,7 @@ def _fastest(task: Task, case: Case, ceilings: Ceilings) -> tuple[str | None, fl
 
 
 def _dtypes(task: Task, case: Case) -> frozenset[str]:
-    """The dtypes of the tensors that products are made of."""
+    """Return the dtypes of the tensors that products are made of."""
     present = (s for s in task.tensors if s.name not in case.absent)
     return frozenset(s.dtype(case.dtype) for s in present) | {case.dtype}
 
@@ -247,7 +247,7 @@ def regime(
     launch_s: float | None = None,
     matrix_units: bool | None = None,
 ) -> Regime:
-    """What bounds a kernel that takes so long.
+    """Return what bounds a kernel that takes `seconds`.
 
     `memory` or `compute`: it runs at 60% or more of that rate; of arithmetic that is the rate
     without matrix units, too, unless `matrix_units` says that the kernel uses them. `launch`: it
@@ -279,7 +279,7 @@ def limit_of(
     read_bytes: int = 0,
     output_elements: int | None = None,
 ) -> Limit:
-    """The time under which a measurement is an error or a cheat, and never a speedup.
+    """Return the time below which a measurement is an error or a cheat, and never a speedup.
 
     It must not fire on any correct kernel, so it counts far less than `floor`:
 
@@ -337,7 +337,7 @@ def _least_products_s(
 
 
 def impossible(seconds: float, limit: Limit) -> str | None:
-    """Why a call cannot have taken so little, or None if it can."""
+    """Return why a call cannot have been this fast, or None if it can."""
     if seconds >= limit.seconds:
         return None
     return f"{seconds:.3g} s is below the limit of {limit.seconds:.3g} s: {limit.why}"

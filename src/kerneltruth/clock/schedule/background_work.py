@@ -28,7 +28,7 @@ class Pausable(Protocol):
 
     @property
     def paused(self) -> bool:
-        """Whether it has stopped, or is gone."""
+        """Return whether it has stopped, or is gone."""
         ...
 
     def resume(self) -> None:
@@ -58,7 +58,7 @@ class BackgroundWork:
 
     @contextlib.contextmanager
     def work(self) -> Iterator[None]:
-        """A piece of the judge's own work on the device; it begins when no batches run.
+        """Run a piece of the judge's own work on the device; it begins when no batches run.
 
         Within `batches`, in the same thread, it is part of them.
         """

@@ -123,12 +123,12 @@ class InterleavedBenchmark:
 
     @property
     def disturbed(self) -> list[str]:
-        """Why blocks were thrown away and repeated."""
+        """Return why blocks were thrown away and repeated."""
         return self._blocks.disturbed
 
     @property
     def spent(self) -> dict[str, float]:
-        """Seconds that went into each step of the preparation, and into parts of all batches.
+        """Return seconds of each step of the preparation, and of parts of all batches.
 
         Those of batches are contents, calls (see `BatchRunner.spent`), and asking what disturbed.
         """
@@ -220,7 +220,7 @@ class InterleavedBenchmark:
                 raise
 
     def _overhead(self, side: Side, *, show: bool = False) -> float:
-        """What a shortest batch costs beyond its device time, on rows of the last batch."""
+        """Return a shortest batch's seconds beyond its device time, on the last batch's buffers."""
         # Of a single call the child would also say what memory it takes, at a cost.
         buffers = self._order[: 1 if self.graphs or side.is_slow else 2]
         known = self.known[len(self.shown) % len(self.known)] if show else {}
@@ -279,7 +279,7 @@ class InterleavedBenchmark:
             self._spot_checked_batch()
 
     def _starved(self, block: dict[str, tuple[Batch, ...]]) -> str | None:
-        """Why a block does not count if hosts were too slow in it.
+        """Return why a block does not count if hosts were too slow in it.
 
         Then they get more time, and else no more than they need.
         """
@@ -336,7 +336,7 @@ class InterleavedBenchmark:
     def alone(
         self, names: Sequence[str], batches: int, *, settle_s: float = 0.0
     ) -> dict[str, list[float]]:
-        """Seconds of a call of these baselines, batch by batch, now that the candidate is gone.
+        """Return seconds of a call of these baselines, batch by batch, without the candidate.
 
         Args:
             names: of these baselines.
@@ -362,7 +362,7 @@ class InterleavedBenchmark:
         return found
 
     def _turn_alone(self, sides: Sequence[Side]) -> dict[str, float]:
-        """Seconds of a call of each side in one batch."""
+        """Return seconds of a call of each side in one batch."""
         count = self._count()
         return {side.name: self._batch(side, count).per_call_s for side in sides}
 
@@ -378,7 +378,7 @@ class InterleavedBenchmark:
             yield ShownResult(at=known, seen=self._batches.show(side))
 
     def measure_warm(self) -> None:
-        """How long a call takes on inputs that stay in the caches, for sides not yet known."""
+        """Time calls on inputs that stay in the caches, for sides not yet timed so."""
         with self._step(BenchmarkStep.TIME_WARM_CACHES):
             self._measure_warm()
 
@@ -415,7 +415,7 @@ class InterleavedBenchmark:
         return batches_to_check(self.effort.spot_checks, spot_checks, blocks=least, rng=self.rng)
 
     def _count_rows(self) -> int:
-        """As many as baselines have, unless batches would be much too long or too short.
+        """Use as many buffers as baselines have, unless batches would be far too long or short.
 
         They are if an earlier candidate was much slower, or faster, than all others.
         """
@@ -438,7 +438,7 @@ class InterleavedBenchmark:
 
     @property
     def why_not_captured(self) -> str | None:
-        """Why calls that are short enough for graphs are made one by one; None if they are not."""
+        """Return why calls short enough for graphs are made one by one; None if they are not."""
         if self.graphs or not self.on_gpu or not self._are_short:
             return None
         if self.buffers < LEAST_CAPTURED:
@@ -459,7 +459,7 @@ class InterleavedBenchmark:
 
     @property
     def _size(self) -> int:
-        """How many calls a captured group has, or a batch for each row that it takes."""
+        """Return how many calls a captured group has, or a batch for each buffer that it uses."""
         return self.buffers // GROUPS if self.graphs else 1
 
     def _drawn(self, calls: int) -> Contents:

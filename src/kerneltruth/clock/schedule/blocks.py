@@ -44,7 +44,7 @@ class Blocks:
         return True
 
     def are_enough(self, *, seconds: float, most: int, enough: Callable[[], bool]) -> bool:
-        """Whether no further block is needed.
+        """Return whether no further block is needed.
 
         Args:
             seconds: since the first of these blocks began.

@@ -47,7 +47,7 @@ OPTIONAL = frozenset({BenchmarkStep.TIME_ALONE})
 
 
 def after(phase: Phase, step: BenchmarkStep) -> Phase:
-    """The phase after a step that succeeds.
+    """Return the phase after a step that succeeds.
 
     Raises:
         InternalError: the step cannot follow.
@@ -59,5 +59,5 @@ def after(phase: Phase, step: BenchmarkStep) -> Phase:
 
 
 def after_failure(phase: Phase, step: BenchmarkStep) -> Phase:
-    """The phase after a step that fails."""
+    """Return the phase after a step that fails."""
     return phase if step in OPTIONAL else Phase.FAILED

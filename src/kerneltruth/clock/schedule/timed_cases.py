@@ -19,7 +19,7 @@ MOST_ELEMENTS = 2**25
 
 
 def timed_cases(task: Task, *, dtype: str | None = None, seed: int = 0) -> tuple[Case, ...]:
-    """The task's shapes to time, small to large; its benchmark's shape where it names none."""
+    """Return the task's shapes to time, small to large; by default its benchmark's shape."""
     base = benchmark_case(task, seed, dtype or task.dtypes[0])
     found = [_timed_case(task, base, shape) for shape in task.perf]
     return tuple(case for case in found if case is not None) or (base,)
@@ -36,7 +36,7 @@ def left_out(task: Task, *, dtype: str | None = None) -> tuple[str, ...]:
 
 
 def _timed_case(task: Task, base: Case, shape: Mapping[str, Any]) -> Case | None:
-    """The case of a shape; None if it is too large, or not one of this dtype."""
+    """Return the case of a shape; None if it is too large, or not one of this dtype."""
     # A task without dims names its shapes by an attribute.
     settings = base.settings
     forms = settings | {n: v for n, v in shape.items() if n in settings}

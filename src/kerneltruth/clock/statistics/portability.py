@@ -111,7 +111,7 @@ def _kernel(name: str, runs: Sequence[Timed]) -> Kernel | None:
 
 
 def combined(ratios: Sequence[Interval]) -> Interval:
-    """The geometric mean of independent ratios: half-widths add up in squares, in logs."""
+    """Return the geometric mean of independent ratios; half-widths add up in squares, in logs."""
     count = len(ratios)
     centre = math.fsum(math.log(r.estimate) for r in ratios) / count
     if any(r.half_width == math.inf for r in ratios):
@@ -127,7 +127,7 @@ def combined(ratios: Sequence[Interval]) -> Interval:
 
 
 def quantiles(values: Iterable[float]) -> Spread:
-    """The distribution of some numbers, between neighbours by linear interpolation."""
+    """Return the distribution of some numbers, interpolated linearly between neighbours."""
     known = list(values)
     names = ("least", "p10", "p25", "median", "p75", "p90", "most")
     if not known:

@@ -24,7 +24,7 @@ def normal(probability: float) -> float:
 
 @cache
 def signed_rank_place(n: int, alpha: float) -> int:
-    """Which Walsh average, counted from either end from 1, ends the signed-rank interval.
+    """Return which Walsh average, counted from either end from 1, ends the signed-rank interval.
 
     Wilcoxon's signed-rank statistic of n values has 2**n equally likely sign patterns if each value
     is as likely to lie above the centre as below. The interval between the k-th smallest and the
@@ -45,7 +45,7 @@ def signed_rank_place(n: int, alpha: float) -> int:
 
 @cache
 def median_place(n: int, alpha: float) -> int:
-    """Which order statistic, counted from either end from 1, ends the interval of the median.
+    """Return which order statistic, counted from either end from 1, ends the median's interval.
 
     The interval between the k-th smallest and k-th largest of n values misses the median with
     probability 2 P(B < k), B binomial over n coin tosses, whatever the distribution. 0 means that
@@ -57,5 +57,5 @@ def median_place(n: int, alpha: float) -> int:
 
 @cache
 def student_t(alpha: float, freedom: int) -> float:
-    """The t that |T| of `freedom` degrees exceeds with probability alpha."""
+    """Return the t that |T| of `freedom` degrees exceeds with probability alpha."""
     return float(special.stdtrit(freedom, 1 - alpha / 2))

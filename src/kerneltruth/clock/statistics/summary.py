@@ -103,7 +103,7 @@ class Interval:
         return (math.log(self.high) - math.log(self.low)) / 2
 
     def widened(self, half_width: float) -> Interval:
-        """The interval with a further, independent error of that half-width, in logs."""
+        """Return the interval with a further, independent error of that half-width, in logs."""
         if half_width < 0:
             raise InternalError(f"a half-width of {half_width}")
         if half_width == 0 or self.half_width == math.inf:
@@ -140,7 +140,7 @@ def ratio_interval(
 
 
 def between_processes(bare: Interval, blocks: int, *, noise_floor: float) -> Interval:
-    """The interval of a ratio of kernels, from that of these two processes of theirs.
+    """Return the interval of a ratio of kernels, from that of two of their processes.
 
     Copies of a kernel in different processes differ by more than the batches of each show, perhaps
     since their memory lies elsewhere. They differ the more, the more their blocks scatter. Of 648
@@ -191,7 +191,7 @@ def _normal_half_width(logs: np.ndarray, alpha: float) -> float:
 def enough(
     blocks: Sequence[Block], *, precision: float, least: int = LEAST_BLOCKS, level: float = LEVEL
 ) -> bool:
-    """Whether the ratio is known to plus or minus `precision`, a share such as 0.003.
+    """Return whether the ratio is known to plus or minus `precision`, a share such as 0.003.
 
     It may be asked after every block: `ratio_interval` pays for that (see `SPENT`). Only the width
     decides, never the estimate, so that measuring cannot continue until the ratio looks good.
@@ -202,7 +202,7 @@ def enough(
 
 
 def outcome(interval: Interval, *, minimum: float = MINIMUM_EFFECT) -> Outcome:
-    """What a ratio's interval supports.
+    """Return what a ratio's interval supports.
 
     `faster`: the whole interval lies above 1 + minimum. `slower`: it lies below 1 / (1 + minimum).
     `tie`: neither, so that no difference of more than the minimum is shown.
@@ -255,7 +255,7 @@ def noise_floor(null: Sequence[Interval], *, level: float = LEVEL) -> float:
 
 
 def _missing(interval: Interval) -> float:
-    """The half-width that an interval lacks in quadrature to contain 1."""
+    """Return the half-width that an interval lacks in quadrature to contain 1."""
     if interval.low <= 1 <= interval.high:
         return 0.0
     towards = interval.low if interval.low > 1 else interval.high
@@ -310,7 +310,7 @@ def slope(counts: Sequence[int], seconds: Sequence[float], *, level: float = LEV
 
 
 def agree(events_s: float, slope: Slope) -> bool:
-    """Whether a device time that the child claims can be that of calls the judge has timed.
+    """Return whether a claimed device time can be that of calls the judge has timed.
 
     A claim agrees if it reaches the slope's lower end, with a tenth and 1 us on top. One above the
     slope is that of cold caches, and agrees up to 5 times the slope and 10 us: beyond, most calls

@@ -49,7 +49,7 @@ class AuditedShape:
 
 
 def shapes_of(task: str, document: CandidateTimes, *, again: bool = False) -> list[AuditedShape]:
-    """What the times of a task's function say of each shape."""
+    """Return the outcome of each shape, from the times of a task's function."""
     found = [_shape(task, shape, again=again) for shape in document.shapes or ()]
     if document.outcome in ("failed", "unsupported_here"):
         why = document.detail or ""
@@ -76,7 +76,7 @@ def _shape(task: str, shape: ShapeTimes, *, again: bool) -> AuditedShape:
 
 
 def _outcome(shape: ShapeTimes) -> tuple[str, str]:
-    """The outcome of a shape, and why it is no tie."""
+    """Return the outcome of a shape, and why it is not a tie."""
     flags = ", ".join(shape.flags)
     if shape.graded.wrong:
         return "wrong", shape.graded.wrong[0]

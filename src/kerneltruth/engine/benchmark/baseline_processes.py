@@ -31,7 +31,7 @@ class BaselineProcesses:
 
     @property
     def device(self) -> str:
-        """The runner's."""
+        """Return the runner's device."""
         return self._runner.device
 
     def open(self, source: Candidate, mode: Mode, *, shared: bool) -> Session:

@@ -17,7 +17,7 @@ NOTHING = "no kernel ran"
 
 
 def device_share(runner: Runner, candidate: Candidate, task: Task, case: Case) -> DeviceShare:
-    """Whose kernels take the device's time in a call on a case."""
+    """Return the shares of the device's time by kernel, in a call on a case."""
     asked = Rehearse(arguments=rehearsal_arguments(task, case), device_time=True)
     with runner.open(candidate, mode="time") as child:
         seen = child.request(asked, deadline_s=DEADLINE_S)
@@ -25,7 +25,7 @@ def device_share(runner: Runner, candidate: Candidate, task: Task, case: Case) -
 
 
 def share_of(seen: Observation, case: Case) -> DeviceShare:
-    """What a child has seen, as shares."""
+    """Turn a child's records into shares."""
     work = seen.work or KernelWork()
     total = sum(run.device_s or 0.0 for run in work.runs)
     reason = _why_not(seen, total)

@@ -87,7 +87,7 @@ class DeviceWatch:
         self.disturbance = DisturbanceDetector(telemetry)
 
     def flags(self, benchmark: InterleavedBenchmark) -> list[str]:
-        """What is to be said of a benchmark: blocks that were repeated, and what remains."""
+        """Return a benchmark's flags: repeated blocks, and remaining disturbances."""
         seen = self.conditions()
         flags = ["repeated_blocks"] if benchmark.disturbed else []
         if len(benchmark.disturbed) >= benchmark.effort.repeats:
@@ -133,7 +133,7 @@ class Machine:
         launch_s: float | None,
         binaries: Sequence[Binary] = (),
     ) -> NearLimit:
-        """How near a time is to what the device can do."""
+        """Return how near a time is to what the device can do."""
         if self.facts is None:
             return NearLimit()
         made = self._floor(task, case)
@@ -153,13 +153,13 @@ class Machine:
         )
 
     def too_long(self, task: Task, case: Case, side: Side) -> str | None:
-        """Why a baseline that was gauged takes too long to be one, if it does."""
+        """Return why a baseline takes too long to be valid, if it does."""
         if side.ran is None or self.facts is None:
             return None
         return why_too_long(side.ran, side.warm_up_s, **self._least(task, case))
 
     def baseline(self, task: Task, case: Case, side: Side, seconds: float) -> BaselineNearLimit:
-        """How near a baseline is to what the device can do."""
+        """Return how near a baseline is to what the device can do."""
         ran = side.ran
         if self.facts is None:
             return BaselineNearLimit()
@@ -217,7 +217,7 @@ class Instruments:
 
 
 def is_known(runner: Runner, instruments: Instruments | None = None) -> bool:
-    """Whether nothing is left to be measured of a runner's device."""
+    """Return whether nothing is left to be measured on a runner's device."""
     about = (instruments or Instruments()).environment
     return runner.device == "cpu" or _stored(_path(about(runner.device))) is not None
 
@@ -229,7 +229,7 @@ def known_machine(
     root: int | None = None,
     instruments: Instruments | None = None,
 ) -> Machine:
-    """The machine of a runner, measured if it was not yet.
+    """Return the machine of a runner; measure it if that was not done.
 
     Args:
         runner: runs on the device.
@@ -265,7 +265,7 @@ def known_machine(
 
 
 def _path(about: Mapping[str, str | None]) -> Path | None:
-    """Where the facts of a device are kept; None where nothing can be."""
+    """Return where a device's facts are kept; None if they cannot be kept."""
     folder = cache_root()
     identity = content_hash([SCHEMA, dict(about)])[:16]
     return None if folder is None else folder.parent / "devices" / f"{identity}.json"

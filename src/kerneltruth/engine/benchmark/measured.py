@@ -43,7 +43,7 @@ class Costs:
 def times_of(
     measured: Measured, shapes: list[ShapeTimes], task_baselines: TaskBaselines, *, ready_s: float
 ) -> CandidateTimes:
-    """What was measured, before baselines that were beaten are timed again.
+    """Return what was measured, before beaten baselines are timed again.
 
     Args:
         measured: the benchmarks.
@@ -72,7 +72,7 @@ def times_of(
 
 
 def concluded(document: CandidateTimes, shapes: list[ShapeTimes]) -> CandidateTimes:
-    """The document with its final shapes, and the outcome that follows from them."""
+    """Return the document with its final shapes, and the outcome that follows from them."""
     wrong = next((s for s in shapes if s.graded.wrong), None)
     if wrong is not None:
         said = f"{wrong.summary}: {wrong.graded.wrong[0]}"
@@ -95,7 +95,7 @@ def _without_gains(shape: ShapeTimes) -> ShapeTimes:
 
 
 def _reason(error: SideError) -> str:
-    """Why a candidate could not be timed to the end."""
+    """Return why a candidate could not be timed to the end."""
     seen = error.seen
     said = " ".join(text for text in (seen.error, seen.message) if text)
     said = ": ".join(text for text in (seen.ended, said) if text)

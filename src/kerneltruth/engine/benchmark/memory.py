@@ -78,7 +78,7 @@ class GpuMemory:
 
 
 def memory_of(device: str) -> DeviceMemory:
-    """The memory of "cpu" or "cuda:N"."""
+    """Return the memory of "cpu" or "cuda:N"."""
     return HostMemory() if device == "cpu" else GpuMemory(torch.device(device))
 
 
@@ -98,7 +98,7 @@ def limit_memory(effort: Effort, total: int, children: int) -> Effort:
 
 
 def is_out_of_memory(seen: Observation) -> bool:
-    """Whether the device lacked memory, which others may hold."""
+    """Return whether the device lacked memory, which others may hold."""
     return seen.ended != "returned" and lacks_memory(f"{seen.error} {seen.message}")
 
 

@@ -98,7 +98,7 @@ def _null_contest(
 
 
 def _null_intervals(benchmark: InterleavedBenchmark) -> list[Interval]:
-    """The interval of the ratio of each two copies."""
+    """Return the interval of the ratio of each two copies."""
     names = [side.name for side in benchmark.sides]
     return [
         ratio_interval(

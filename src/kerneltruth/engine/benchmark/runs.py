@@ -25,7 +25,7 @@ RUN_EFFORT = Effort(
 
 
 def benchmarker_for_runs(runner: Runner, baselines: tuple[str, ...] | None = None) -> Benchmarker:
-    """The benchmarker of a run with many candidates."""
+    """Return the benchmarker of a run with many candidates."""
     return Benchmarker(
         runner,
         # Processes that check kernels are children of the same parent.

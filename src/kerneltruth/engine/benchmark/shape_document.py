@@ -52,13 +52,13 @@ class FinishedBenchmark:
 def finished(
     setup: TimingSetup, benchmark: InterleavedBenchmark, watch: DeviceWatch
 ) -> FinishedBenchmark:
-    """What is left of a benchmark when its children are gone; asks them, while they are there."""
+    """Collect what remains of a benchmark; call it while the children are still there."""
     kernels = tuple(_binaries(side) for side in benchmark.sides)
     return FinishedBenchmark(setup=setup, benchmark=benchmark, watch=watch, kernels=kernels)
 
 
 def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
-    """What a benchmark shows of its candidate, on one shape; `machine` gives noise and limits."""
+    """Return a benchmark's results on one shape; `machine` gives noise and limits."""
     setup, benchmark, watch, kernels = found.setup, found.benchmark, found.watch, found.kernels
     own = candidate_times(benchmark)
     noise = machine.noise_floor(own.estimate)
@@ -114,7 +114,7 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
 
 
 def conditions_record(watch: DeviceWatch) -> ConditionsRecord | None:
-    """The device's state while it was watched, as documents hold it."""
+    """Return the device's state while it was watched, as documents hold it."""
     seen = watch.conditions()
     return None if seen is None else model_of(ConditionsRecord, seen)
 

@@ -67,7 +67,7 @@ class TaskBaselines:
         background: BackgroundWork,
         due_ahead_bytes: int = DUE_AHEAD_BYTES,
     ) -> None:
-        """No process is started yet.
+        """Start no process yet.
 
         Args:
             task: the task.

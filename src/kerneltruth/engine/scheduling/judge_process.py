@@ -74,7 +74,7 @@ def _serve(
     parent: int,
     work: Callable[[J, Callable[[Any], None]], R],
 ) -> None:
-    """The judge's side: one job after the other until the parent says to stop."""
+    """Run the judge's side: one job after the other until the parent says to stop."""
     # Judges forked later hold the parent's end of this pipe too, so its death closes nothing.
     die_with_parent(parent)
     # The parent answers Ctrl-C for all.

@@ -114,7 +114,7 @@ def _nobody(address: str | None, said: str) -> str:
 
 
 def _room(ray: Any, placement: Placement) -> int:
-    """How many judges the living nodes hold."""
+    """Return how many judges the living nodes hold."""
     room = _capacity(ray, placement)
     if room < 1:
         raise EnvironmentFault(
@@ -148,7 +148,7 @@ class _RayJudge:
         return True
 
     def work(self, job: Any) -> Any:
-        """The result of one job."""
+        """Return the result of one job."""
         return self._work(job)
 
 

@@ -21,7 +21,7 @@ _LIMIT = 2**40
 
 
 def write(path: Path, load: Load, messages: tuple[ChildMessage, ...]) -> None:
-    """What `main` reads."""
+    """Write what `main` reads."""
     path.write_bytes(b"".join(map(encode, (load, *messages))))
 
 

@@ -57,7 +57,7 @@ def choose(config: int) -> None:
 
 
 def tuning() -> Tuning | None:
-    """The autotuned run in progress, if any."""
+    """Return the autotuned run in progress, if any."""
     return _STATE.tuning
 
 

@@ -129,7 +129,7 @@ class TargetDriver(emulation.PretendDriver):
         self.utils.load_binary = _loaded
 
     def device_properties(self, device: int) -> dict[str, Any]:
-        """The properties of the target's device, as far as they are known."""
+        """Return the known properties of the target's device."""
         target = TARGETS[_STATE.targets[device]]
         return {
             **super().device_properties(device),
@@ -228,7 +228,7 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_resources(metadata: Any) -> None:
-    """What Triton checks when it loads a kernel onto a device."""
+    """Check what Triton checks when it loads a kernel onto a device."""
     from triton.runtime.errors import OutOfResources
 
     target = TARGETS[_STATE.targets[_STATE.current]]

@@ -43,7 +43,7 @@ def work_of(call: Callable[[], Any], device: torch.device) -> KernelWork:
 
 
 def shared_out(records: Iterable[Record], own: Collection[str]) -> tuple[KernelRun, ...]:
-    """The kernels of the records, those with most of the time first.
+    """Return the kernels of the records, most device time first.
 
     Args:
         records: a name as the profiler gives it, and seconds, for each launch of all calls.
@@ -85,7 +85,7 @@ def _records(call: Callable[[], Any], device: torch.device) -> list[Record]:
 
 
 def _triton_names() -> Iterable[str]:
-    """Names under which own Triton kernels have been compiled."""
+    """Return the names under which own Triton kernels have been compiled."""
     from triton.runtime.jit import JITFunction
 
     for function in gc.get_objects():

@@ -78,7 +78,7 @@ class LaunchSlot:
 
 
 def loaded(is_own: Callable[[str], bool]) -> dict[str, tuple[int, int]]:
-    """The candidate's shared objects by path: where each is loaded, and its dynamic section."""
+    """Return the candidate's shared objects by path: load address and dynamic section."""
     found: dict[str, tuple[int, int]] = {}
 
     def note(info: Any, size: int, data: Any) -> int:
@@ -105,7 +105,7 @@ def _dynamic(about: Any) -> int:
 
 
 def slots(path: str, base: int, section: int) -> list[LaunchSlot]:
-    """The entries of an object's table that launch kernels."""
+    """Return the entries of an object's table that launch kernels."""
     wanted = _RELOCATIONS.get(platform.machine(), ())
     tags = _tags(section)
     # glibc has made addresses of what the file holds as offsets.
@@ -171,7 +171,7 @@ def _hook(slot: LaunchSlot, ask: Asked) -> Any:
 
 
 def _name(library: ctypes.CDLL, function: str, kernel: int) -> str:
-    """A kernel's name with its namespaces, if it is known."""
+    """Return a kernel's name with its namespaces, if it is known."""
     if function.startswith(("__cuda", "cuLaunch")):
         mangled = _drivers_name(kernel)
     else:
@@ -207,7 +207,7 @@ def _symbols_name(address: int) -> bytes | None:
 
 
 def qualified(name: str) -> str:
-    """A kernel's demangled name without what it returns, template arguments and parameters."""
+    """Strip result, template arguments and parameters from a kernel's demangled name."""
     text = name.removeprefix("void ").replace("(anonymous namespace)", "{anonymous}")
     return text.partition("(")[0].partition("<")[0].strip() or name
 

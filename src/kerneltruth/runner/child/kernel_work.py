@@ -46,7 +46,7 @@ class _State:
 
 
 def begin(kernels: Kernels, device: torch.device) -> None:
-    """A call begins, whose kernels run, are counted, or do nothing."""
+    """Begin a call: its kernels run, are counted, or do nothing."""
     _State.kernels, _State.apart, _State.on_gpu = kernels, False, device.type == "cuda"
     _State.runs.clear()
     if kernels == "count":
@@ -54,7 +54,7 @@ def begin(kernels: Kernels, device: torch.device) -> None:
 
 
 def end() -> None:
-    """The call is over: kernels run, and nothing is counted."""
+    """End a call: kernels run, and nothing is counted."""
     _State.kernels = "run"
     emulation.unfollow_stores()
 
@@ -83,7 +83,7 @@ def extensions() -> contextlib.AbstractContextManager[None]:
 
 
 def has_extensions() -> bool:
-    """Whether the candidate has loaded a shared object of its own."""
+    """Return whether the candidate has loaded a shared object of its own."""
     return bool(extension_launches.loaded(is_own))
 
 
@@ -105,7 +105,7 @@ def operator(func: Any, args: Sequence[Any]) -> None:
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """What runs within is no work of the call's: a launch itself, a rehearsal."""
+    """Exclude work that is not the call's: a launch itself, a rehearsal."""
     before, _State.apart = _State.apart, True
     try:
         yield
@@ -114,7 +114,7 @@ def uncounted() -> Iterator[None]:
 
 
 def collect(values: Sequence[Any], *, seen: bool) -> KernelWork | None:
-    """Whose work the call was; None where the judge did not ask.
+    """Return whose work the call was; None if the judge did not request it.
 
     Args:
         values: the leaves of what the entry returned.
@@ -151,13 +151,13 @@ def _does_work(func: Any) -> bool:
 
 
 def _on_host(tensor: torch.Tensor) -> bool:
-    """Whether the candidate keeps the tensor on the host of a GPU, or of a pretended one."""
+    """Return whether the candidate keeps the tensor on the host of a real or an emulated GPU."""
     return emulation.is_host(tensor) or (_State.on_gpu and tensor.device.type == "cpu")
 
 
 @functools.cache
 def is_own(path: str) -> bool:
-    """Whether a file is the candidate's: neither Python's own nor an installed package's."""
+    """Return whether a file is the candidate's: neither Python's own nor an installed package's."""
     real = os.path.realpath(path)
     return not real.startswith(_installed()) and "torchinductor" not in real
 

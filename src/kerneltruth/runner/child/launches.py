@@ -80,7 +80,7 @@ def count() -> None:
 
 
 def counted(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel's `run` that compiles, and does not launch, what is to do nothing."""
+    """Return a kernel's `run` that compiles but does not launch a kernel that must do nothing."""
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         warmup = warmup or not kernel_work.launched(self.fn)
@@ -96,7 +96,7 @@ def begin(config: int) -> None:
 
 
 def collect() -> tuple[Launch, ...]:
-    """The distinct launches since `begin`, in order, at most `MAX_LAUNCHES`."""
+    """Return the distinct launches since `begin`, in order, at most `MAX_LAUNCHES`."""
     return tuple(_STATE.launches.values())
 
 
@@ -155,7 +155,7 @@ class WarmKernel:
     """
 
     def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
-        """A kernel as warmed up with `kwargs`."""
+        """Return a kernel as warmed up with `kwargs`."""
         self._function = function
         self.name = function.__name__
         self.n_regs = WARM_REGISTERS
@@ -175,7 +175,7 @@ class WarmKernel:
         """Do nothing: the interpreter runs the source."""
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """A launch of this kernel with all arguments by position, constants included."""
+        """Launch this kernel with all arguments by position, constants included."""
 
         def launch(*args: Any, stream: Any = None) -> None:
             self._function.run(*args, grid=grid, warmup=False)
@@ -188,7 +188,7 @@ def _annotated_constexprs(function: Any) -> set[str]:
 
 
 def _refuse_host_pointers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """As on a GPU, refuse a tensor that the candidate left on the host as a kernel argument."""
+    """Refuse a tensor that the candidate left on the host as a kernel argument, as on a GPU."""
     if not emulation.is_on():
         return
     for position, value in enumerate((*args, *kwargs.values())):
@@ -206,7 +206,7 @@ def _observed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """A grid that records the launch when its value is known."""
+    """Wrap a grid to record the launch when its value is known."""
     tuning = autotune.tuning()
     configs = tuning.configs if tuning else 1
 

@@ -129,7 +129,7 @@ def _other(value: Any) -> Any:
 
 
 def _as_tensors(value: Any, device: str | torch.device) -> Any:
-    """What a model returns; numbers count as 0-dim tensors."""
+    """Return what a model returns; numbers count as 0-dim tensors."""
     if isinstance(value, tuple | list):
         return [_as_tensors(item, device) for item in value]
     if isinstance(value, Mapping):

@@ -67,7 +67,7 @@ def place(argument: TensorArgument, device: torch.device) -> PlacedInput:
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """The torch dtype of that name, if this torch has it."""
+    """Return the torch dtype of that name, if this torch has it."""
     dtype = getattr(torch, name, None) if name in ITEMSIZE else None
     if not isinstance(dtype, torch.dtype):
         raise UnsupportedError(f"torch {torch.__version__} has no dtype {name}")
@@ -75,7 +75,7 @@ def dtype_of(name: str) -> torch.dtype:
 
 
 def as_numpy(view: torch.Tensor) -> Any:
-    """The same memory as a NumPy array."""
+    """Return the same memory as a NumPy array."""
     try:
         return view.numpy()
     except TypeError as error:
@@ -106,7 +106,7 @@ def collect(
 
 
 def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str | None, ...]:
-    """Which input each of the `leaves` shares memory with, if any."""
+    """Return which input each of the `leaves` shares memory with, if any."""
     tensors = [plain(value) for value in values]
     return tuple(
         None if tensor is None else _alias(tensor.data_ptr(), _steps(tensor), inputs)
@@ -213,7 +213,7 @@ def _steps(tensor: torch.Tensor) -> list[tuple[int, int]]:
 def _alias(
     start: int, steps: Sequence[tuple[int, int]], inputs: Sequence[PlacedInput]
 ) -> str | None:
-    """The input whose buffer overlaps the memory from the first to the last element."""
+    """Return the input whose buffer overlaps the memory from the first to the last element."""
     if any(n == 0 for n, _ in steps):
         return None
     low = start + sum(min(0, (n - 1) * s) for n, s in steps)

@@ -399,7 +399,7 @@ def _forget_compiled() -> None:
 
 
 def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
-    """A call that makes an optimizer, and its steps."""
+    """Call what makes an optimizer, and take its steps."""
     return optimizers.stepped(call(), owners, gradients)
 
 

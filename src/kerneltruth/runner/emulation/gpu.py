@@ -172,7 +172,7 @@ class PretendDriver:
     """Triton's active driver without a device: it answers, and launches nothing."""
 
     def __init__(self) -> None:
-        """A driver for the device in `FACTS`."""
+        """Make a driver for the device in `FACTS`."""
         self.utils = types.SimpleNamespace(
             get_device_properties=self.device_properties,
             set_printf_fifo_size=nothing,

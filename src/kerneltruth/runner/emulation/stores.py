@@ -29,12 +29,12 @@ def end() -> None:
 
 
 def is_on() -> bool:
-    """Whether stores are followed."""
+    """Return whether stores are followed."""
     return _State.on
 
 
 def note(addresses: Array, mask: Array | None) -> None:
-    """A store, or an atomic operation, at the addresses whose mask is on."""
+    """Record a store, or an atomic operation, at the addresses whose mask is on."""
     if _State.kept > _MOST:
         return
     _State.kept += addresses.size
@@ -44,7 +44,7 @@ def note(addresses: Array, mask: Array | None) -> None:
 
 
 def elements_stored(tensor: torch.Tensor) -> int | None:
-    """How many elements of a tensor lie where a kernel has stored; None where too many did."""
+    """Count elements of a tensor where a kernel has stored; None if it stored too many."""
     if _State.kept > _MOST:
         return None
     if not tensor.numel():

@@ -58,7 +58,7 @@ def load() -> None:
 
 
 def prepare() -> None:
-    """As `install`, but a Triton that it does not fit is left for `refusal` to tell."""
+    """Install as `install` does, but leave a Triton that does not fit to `refusal`."""
     global _refusal
     if _refusal is not None:
         return
@@ -69,7 +69,7 @@ def prepare() -> None:
 
 
 def _told(error: Exception) -> str:
-    """The line that says why kernels are not interpreted."""
+    """Return the line that says why kernels are not interpreted."""
     try:
         installed = metadata.version("triton")
     except metadata.PackageNotFoundError:
@@ -79,5 +79,5 @@ def _told(error: Exception) -> str:
 
 
 def refusal() -> str | None:
-    """Why `prepare` could not make this process interpret kernels; None if it could."""
+    """Return why `prepare` could not make this process interpret kernels; None if it could."""
     return _refusal

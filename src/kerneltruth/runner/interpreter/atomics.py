@@ -67,7 +67,7 @@ def _exchange_16_bits(ptr: Handle, val: Handle, mask: Handle) -> Handle:
 
 
 def _kept(self: Any, ptr: Handle, mask: Handle, size: int) -> Handle:
-    """The mask without lanes whose memory is not there."""
+    """Return the mask without lanes whose memory does not exist."""
     on = np.broadcast_to(mask.data, ptr.data.shape)
     kept = bounds.lanes(ptr.data, on, size, self.grid_idx, write=True)
     return mask if kept is None else TensorHandle(kept, tl.int1)

@@ -35,7 +35,7 @@ class _UnknownMemory(Exception):
 
 @contextmanager
 def watching(fn: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
-    """A launch of `fn` with these arguments: what it touches is looked at."""
+    """Begin a launch of `fn` with these arguments, whose accesses are checked."""
     before = _State.table, _State.kernel, _State.filename
     try:
         regions = [*_regions(arguments), *buffers.exposed()]
@@ -52,7 +52,7 @@ def watching(fn: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
 def lanes(
     addresses: Array, mask: Array | None, size: int, program: Any, *, write: bool
 ) -> Array | None:
-    """Which lanes to perform; None if all those that are not masked off are as they should be.
+    """Return which lanes to perform; None if all unmasked lanes are within bounds.
 
     Args:
         addresses: of each lane's element.
@@ -122,7 +122,7 @@ def _note(table: Table, address: int, program: Any, *, write: bool) -> None:
 
 
 def _line() -> int | None:
-    """The line of the candidate's source that asks: of the innermost function in its file."""
+    """Return the line of the candidate's source: in the innermost function of its file."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == _State.filename:

@@ -20,7 +20,7 @@ class AmbiguousTruth(ValueError):
 
 
 def is_tensor(value: Value) -> bool:
-    """Whether `value` is a run-time value of the kernel."""
+    """Return whether `value` is a run-time value of the kernel."""
     return isinstance(value, tl.core.tensor)
 
 
@@ -30,7 +30,7 @@ def constant(value: Value) -> Value:
 
 
 def assigned(value: Value) -> Value:
-    """What a variable holds after `x = value`: numbers become run-time scalars."""
+    """Return what a variable holds after `x = value`: numbers become run-time scalars."""
     if isinstance(value, tl.constexpr):
         value = value.value
     if isinstance(value, (bool, int, float)):
@@ -41,7 +41,7 @@ def assigned(value: Value) -> Value:
 
 
 def truth(value: Value) -> bool:
-    """The condition of `if` and `while`."""
+    """Evaluate the condition of `if` and `while`."""
     if isinstance(value, tl.condition):
         value = value.condition
     if is_tensor(value):
@@ -166,7 +166,7 @@ def static_range(start: Value, stop: Value = None, step: Value = None, **_: Any)
 
 
 def loop(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The iterable of a `for`, whose call is `function(*args, **kwargs)`."""
+    """Return the iterable of a `for`, whose call is `function(*args, **kwargs)`."""
     if function is builtins.range:
         return dynamic_range(*args, **kwargs)
     return function(*args, **kwargs)

@@ -16,14 +16,14 @@ Type = Any
 
 
 def values(handle: Handle) -> Array:
-    """The numbers of a handle: bf16 and fp8 as float32, all else as stored."""
+    """Return the numbers of a handle: bf16 and fp8 as float32, all else as stored."""
     name = handle.dtype.scalar.name
     data: Array = handle.data
     return decode(data, name) if name in NARROW else data
 
 
 def make(numbers: Array, ty: Type) -> Handle:
-    """A handle of scalar type `ty` holding `numbers`, rounded to it."""
+    """Make a handle of scalar type `ty` holding `numbers`, rounded to it."""
     name = ty.name
     if name in NARROW:
         return TensorHandle(encode(numbers, name), ty)
@@ -31,10 +31,10 @@ def make(numbers: Array, ty: Type) -> Handle:
 
 
 def truth(numbers: Array) -> Handle:
-    """A handle of type `int1`."""
+    """Make a handle of type `int1`."""
     return TensorHandle(numbers, tl.int1)
 
 
 def storage(ty: Type) -> np.dtype[Any]:
-    """The NumPy type that holds one element of `ty`."""
+    """Return the NumPy type that holds one element of `ty`."""
     return np.dtype(np.uint64) if ty.scalar.is_ptr() else STORAGE[ty.scalar.name]

@@ -67,13 +67,13 @@ _installed = False
 
 
 def methods() -> dict[str, Method]:
-    """What the builder's methods are replaced by, for the installed version of Triton."""
+    """Return the replacements of the builder's methods for the installed version of Triton."""
     common = {name: method for module in _COMMON for name, method in module.METHODS.items()}
     return {**common, **adapter().methods}
 
 
 def misfits() -> Iterator[str]:
-    """What of Triton's interpreter is not as its adapter has it, one line each."""
+    """List where Triton's interpreter differs from its adapter, one line each."""
     for name in _NEEDED:
         if not hasattr(it, name):
             yield f"it has no {name}"

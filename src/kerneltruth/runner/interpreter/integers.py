@@ -69,7 +69,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """The upper half of the product of two unsigned words."""
+    """Return the upper half of the product of two unsigned words."""
     bits = a.itemsize * 8
     if bits < 64:
         wide = np.uint64

@@ -61,7 +61,7 @@ def _integer_type(value: int) -> Any:
 
 
 def _argument(value: Any, annotation: str) -> Any:
-    """The run-time value of an argument: a float is fp32, an int the narrowest that fits."""
+    """Return the run-time value of an argument: a float is fp32, an int the narrowest that fits."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tl.tuple([_argument(item, "") for item in value])
     if isinstance(value, (bool, int, float)):
@@ -74,7 +74,7 @@ def _argument(value: Any, annotation: str) -> Any:
 
 
 def bind(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What the kernel's parameters hold: constants bare, all else as run-time values."""
+    """Return what the kernel's parameters hold: constants bare, all else as run-time values."""
     bound = {}
     for name, value in arguments.items():
         annotation = _annotation(signature.parameters[name])
@@ -121,7 +121,7 @@ def _run_programs(fn: Callable[..., Any], sizes: tuple[int, int, int], bound: An
 
 
 def launch(self: Any, *args: Any, **kwargs: Any) -> None:
-    """One launch; replaces `GridExecutor.__call__`."""
+    """Launch once; replaces `GridExecutor.__call__`."""
     signature = _signature(self.fn)
     kwargs = {k: v for k, v in kwargs.items() if k in signature.parameters}
     on_host = _on_host(args) and _on_host(tuple(kwargs.values()))
@@ -141,7 +141,7 @@ def launch(self: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def rewrite(self: Any) -> Callable[..., Any]:
-    """The runnable form of a kernel; replaces `InterpretedFunction.rewrite`."""
+    """Return the runnable form of a kernel; replaces `InterpretedFunction.rewrite`."""
     if self.fn not in _rewritten:
         _rewritten[self.fn] = rewriting.rewrite(
             self.fn, control, chains=adapter().chained_comparisons
@@ -150,7 +150,7 @@ def rewrite(self: Any) -> Callable[..., Any]:
 
 
 def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """A call from inside a kernel; replaces `InterpretedFunction.__call__`."""
+    """Call from inside a kernel; replaces `InterpretedFunction.__call__`."""
     try:
         with interpreting():
             return rewrite(self)(*args, **kwargs)

@@ -18,7 +18,7 @@ from kerneltruth.runner.interpreter.waiting import POLLS
 
 
 def padding_values(option: Any, shape: tuple[int, ...], ty: Type) -> Handle | None:
-    """What a load puts where a block leaves its tensor; None for zeros."""
+    """Return what a load puts where a block leaves its tensor; None for zeros."""
     if option is None or option == ir.PADDING_OPTION.PAD_ZERO:
         return None
     return make(np.full(shape, np.nan, dtype=np.float32), ty)
@@ -78,7 +78,7 @@ def _store_all(self: Any, ptrs: Handle, value: Handle, cache: Any, eviction: Any
 
 
 def descriptor_pointers(desc: Any, offsets: list[Handle]) -> tuple[Handle, Handle]:
-    """The addresses of a descriptor's block and which of them lie inside the tensor.
+    """Return the addresses of a descriptor's block and which of them lie inside the tensor.
 
     The innermost offset needs no alignment: TMA coordinates count elements.
     """

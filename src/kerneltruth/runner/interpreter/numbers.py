@@ -67,7 +67,7 @@ _TABLES = _fp8_tables()
 
 
 def decode(bits: Array, name: str) -> Array:
-    """The float32 values of the bits of the narrow format `name`."""
+    """Return the float32 values of the bits of the narrow format `name`."""
     if name == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     return _TABLES[name][bits]

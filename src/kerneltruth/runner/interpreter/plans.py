@@ -73,7 +73,7 @@ class _Recorder:
         self.refused = False
 
     def add(self, value: Any, *, constant: bool) -> int:
-        """A new slot that holds `value`."""
+        """Return a new slot that holds `value`."""
         self.slots.append(value)
         self.constant.append(constant)
         if isinstance(value, _HANDLES):
@@ -82,7 +82,7 @@ class _Recorder:
         return len(self.slots) - 1
 
     def place(self, value: Any) -> int:
-        """The slot of an argument; one of its own for a constant."""
+        """Return the slot of an argument; a new one for a constant."""
         if id(value) in self.places:
             return self.places[id(value)]
         self.refused |= _holds_data(value)
@@ -253,7 +253,7 @@ def _remember(key: tuple[Any, ...], recorder: _Recorder, plan: Plan) -> None:
 
 
 def _plan(recorder: _Recorder, result: Any) -> Plan:
-    """The notes as a function of the arguments; None if they hold for this call alone."""
+    """Return the notes as a function of the arguments; None if they hold for this call alone."""
     if recorder.refused or type(result) is not _TENSOR:
         return None
     if result.handle is not None and id(result.handle) not in recorder.places:

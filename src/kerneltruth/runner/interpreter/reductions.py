@@ -28,7 +28,7 @@ def _plain(value: Any) -> Any:
 
 
 def tensor(data: Array, ty: Any) -> Tensor:
-    """A tensor of scalar type `ty`; an array without dimensions gives a scalar."""
+    """Make a tensor of scalar type `ty`; an array without dimensions gives a scalar."""
     if data.ndim == 0:
         return tl.core.tensor(TensorHandle(data.reshape(1), ty), ty)
     return tl.core.tensor(TensorHandle(data, ty), tl.block_type(ty, list(data.shape)))
@@ -86,7 +86,7 @@ def _by_element(function: Any, types: list[Any], blocks: Blocks, *, running: boo
 
 
 def _steps(function: Any, types: list[Any], blocks: Blocks) -> Blocks:
-    """An inclusive scan in log2(n) steps, each combining with the element `shift` before."""
+    """Scan inclusively in log2(n) steps, each combining with the element `shift` before."""
     count = blocks[0].shape[0]
     shift = 1
     while shift < count:

@@ -149,7 +149,7 @@ def _captured(fn: FunctionType) -> dict[str, Any]:
 
 
 def rewrite(fn: FunctionType, control: Any, *, chains: bool) -> Callable[..., Any]:
-    """A function that does what the kernel `fn` does when compiled.
+    """Return a function that does what the kernel `fn` does when compiled.
 
     It shares the globals of `fn` and adds nothing to them. Without source, which the compiler
     needs as well, `fn` itself. `chains` says whether the compiler accepts `a < b < c`.

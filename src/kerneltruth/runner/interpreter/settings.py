@@ -23,5 +23,5 @@ def set_dot_precision(precision: DotPrecision) -> None:
 
 
 def dot_precision() -> DotPrecision:
-    """The choice in force."""
+    """Return the current choice."""
     return _dot_precision

@@ -57,7 +57,7 @@ gamma = _each(_gamma)
 
 
 def erfcinv(x: Array) -> Array:
-    """The inverse of erfc."""
+    """Compute the inverse of erfc."""
     return normcdfinv(x / 2) / -math.sqrt(2)
 
 

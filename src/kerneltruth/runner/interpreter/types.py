@@ -29,7 +29,7 @@ class Token:
 
 
 def token(ty: Any) -> Token:
-    """The token of a type, shared with all types that equal it if that is certain."""
+    """Return the token of a type, shared with all types that certainly equal it."""
     try:
         return ty._kerneltruth_token  # type: ignore[no-any-return]
     except AttributeError:

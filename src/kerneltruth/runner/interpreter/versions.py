@@ -42,13 +42,13 @@ class Adapter:
 
 
 def number(version: str) -> tuple[int, int]:
-    """The major and the minor version: (3, 9) for "3.9.0"; (0, 0) for what is no version."""
+    """Parse the major and minor version: (3, 9) for "3.9.0"; (0, 0) for any other text."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def range_of(version: tuple[int, int]) -> str:
-    """The name of the adapter's module; the newest one's for versions that are newer still.
+    """Return the name of the adapter's module; the newest one's for still newer versions.
 
     Raises:
         UnsupportedError: a version before the first.
@@ -61,7 +61,7 @@ def range_of(version: tuple[int, int]) -> str:
 
 @cache
 def adapter() -> Adapter:
-    """The adapter for the installed Triton.
+    """Return the adapter for the installed Triton.
 
     Raises:
         UnsupportedError: a version before the first.

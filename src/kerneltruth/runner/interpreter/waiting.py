@@ -20,7 +20,7 @@ class _Polls:
         self.count = 0
 
     def note(self, program: Any, pointers: Array, old: Array) -> None:
-        """An atomic operation or a volatile load of `program` saw `old`."""
+        """Record that an atomic operation or a volatile load of `program` saw `old`."""
         if pointers.size != 1:
             self.count = 0
             return
