@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kerneltruth.documents.analysis import EstimateRecord, RateRecord
+from kerneltruth.documents.analysis import CorrelationRecord, EstimateRecord, RateRecord
 from kerneltruth.report.page.scales import AxisTick, HistogramBar
 from kerneltruth.report.page.wording import (
     DASH,
+    between,
     count,
     figures,
     percent,
@@ -228,6 +229,16 @@ def factor(estimate: EstimateRecord, *, counts: str = "") -> FactorCell:
         interval=times_interval(estimate),
         value=estimate.value,
     )
+
+
+def correlation(found: CorrelationRecord) -> list[Cell]:
+    """Show a rank correlation, and its interval in a cell of its own."""
+    if found.value is None or found.low is None or found.high is None:
+        return [number(found.value), text(DASH)]
+    return [
+        number(found.value, f"{found.value:+.2f}"),
+        text(between(f"{found.low:+.2f}", f"{found.high:+.2f}")),
+    ]
 
 
 def _percent(share_: float | None) -> float | None:

@@ -13,13 +13,9 @@ from kerneltruth.analysis.study import CATEGORY, tables
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
 from kerneltruth.report.page.cells import PageTable
+from kerneltruth.report.page.deviance import DeviancePart, deviance_part
+from kerneltruth.report.page.devices import DevicesPart, devices_part
 from kerneltruth.report.page.embed import Packed, packed
-from kerneltruth.report.page.explained import (
-    DeviancePart,
-    DevicesPart,
-    deviance_part,
-    devices_part,
-)
 from kerneltruth.report.page.findings import AttemptDetail, attempt_detail
 from kerneltruth.report.page.illusions import illusion_tables
 from kerneltruth.report.page.leaderboard import best_part, leaderboard_part
@@ -96,8 +92,8 @@ class Page:
     efficiency: PageTable | None
     rounds: RoundsPart | None
     illusions: Sequence[PageTable]
-    explained: DeviancePart
-    portability: DevicesPart | None
+    deviance: DeviancePart
+    devices: DevicesPart | None
     leaderboard: Sequence[PageTable] | None
     best: Sequence[PageTable] | None
     data: PageData
@@ -161,8 +157,8 @@ def page_document(
         efficiency=efficiency_table(found.efficiency),
         rounds=rounds_part(found.trajectories),
         illusions=illusion_tables(found.illusions),
-        explained=deviance_part(found.deviance),
-        portability=devices_part(found.portability),
+        deviance=deviance_part(found.deviance),
+        devices=devices_part(found.portability),
         leaderboard=leaderboard_part(study) if ranks else None,
         best=best_part(study) if ranks else None,
         data=page_data(

@@ -205,7 +205,7 @@ def test_pass_at_k_and_the_leaderboard_are_the_same(page, analysis):
 
 
 def test_the_deviance_and_the_fates_are_the_same(page, analysis):
-    deviance, steps = page.explained.tables
+    deviance, steps = page.deviance.tables
     for row, term in zip(deviance.rows, analysis.deviance.terms, strict=True):
         assert row.cells[1].value == term.explained
         assert row.cells[6].value == term.p_permutation

@@ -1,30 +1,23 @@
-"""The page's parts on what explains correctness, and on several devices. Pure."""
+"""The page's part on what explains correctness. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerneltruth.documents.analysis import (
-    AddedTerm,
-    ComplexityRecord,
-    CorrelationRecord,
-    DevianceTables,
-    DevianceTerm,
-    PortabilityTables,
+from kerneltruth.documents.analysis import AddedTerm, ComplexityRecord, DevianceTables, DevianceTerm
+from kerneltruth.report.page.cells import (
+    Cell,
+    PageTable,
+    column,
+    correlation,
+    number,
+    row,
+    table,
+    text,
+    whole,
 )
-from kerneltruth.report.page.cells import Cell, PageTable, column, number, row, table, text, whole
-from kerneltruth.report.page.wording import (
-    DASH,
-    between,
-    count,
-    method_label,
-    percent,
-    times,
-    visible,
-)
-
-MOST_KERNELS = 100
+from kerneltruth.report.page.wording import DASH, between, count, percent, visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +28,6 @@ class DeviancePart:
     said: str
     tables: Sequence[PageTable]
     notes: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicesPart:
-    """What changes from device to device."""
-
-    said: str
-    tables: Sequence[PageTable]
 
 
 def deviance_part(found: DevianceTables) -> DeviancePart:
@@ -62,7 +47,7 @@ def _deviance(found: DevianceTables) -> list[PageTable]:
 def _complexity(rows: Sequence[ComplexityRecord]) -> list[PageTable]:
     if not rows:
         return []
-    made = [row(r.proxy, [*_correlation(r.call), *_correlation(r.exe)]) for r in rows]
+    made = [row(r.proxy, [*correlation(r.call), *correlation(r.exe)]) for r in rows]
     columns = [
         column("of the reference", number=False),
         column("with not running", hint="Spearman's rank correlation over tasks"),
@@ -162,73 +147,3 @@ def _steps(steps: Sequence[AddedTerm]) -> PageTable:
         for s in steps
     ]
     return table("deviance-steps", "Deviance explained by one more term.", columns, rows)
-
-
-def _correlation(found: CorrelationRecord) -> list[Cell]:
-    if found.value is None or found.low is None or found.high is None:
-        return [number(found.value), text(DASH)]
-    return [
-        number(found.value, f"{found.value:+.2f}"),
-        text(between(f"{found.low:+.2f}", f"{found.high:+.2f}")),
-    ]
-
-
-def devices_part(found: PortabilityTables | None) -> DevicesPart | None:
-    """Make the part on devices; None if all runs are from one."""
-    if found is None:
-        return None
-    same = found.same_verdict
-    return DevicesPart(
-        said=(
-            f"{count(same.numerator)} of {count(same.denominator)} kernels judged on several "
-            f"devices have the same verdict on all. {count(found.timed)} are right and timed on "
-            f"several: their largest speedup over their smallest is "
-            f"{times(found.median_spread)} in the median and {times(found.largest)} at most. "
-            f"{count(found.flips.numerator)} are significantly faster than eager on one device "
-            "and significantly slower on another."
-        ),
-        tables=[_pairs(found), _kernels(found)],
-    )
-
-
-def _pairs(found: PortabilityTables) -> PageTable:
-    rows = [
-        row(
-            visible(p.one),
-            [text(visible(p.other)), whole(p.correlation.pairs), *_correlation(p.correlation)],
-        )
-        for p in found.pairs
-    ]
-    columns = [
-        column("device", number=False),
-        column("and", number=False),
-        column("kernels"),
-        column("rank correlation"),
-        column("interval"),
-    ]
-    return table("device-pairs", "Rank correlation of speedups between two devices.", columns, rows)
-
-
-def _kernels(found: PortabilityTables) -> PageTable:
-    rows = [
-        row(
-            visible(k.task),
-            [
-                text(method_label(k.method, k.model)),
-                *(number(k.speedups.get(d), times(k.speedups.get(d))) for d in found.devices),
-                number(k.spread, times(k.spread)),
-                text("yes" if k.flips else ""),
-            ],
-        )
-        for k in found.kernels[:MOST_KERNELS]
-    ]
-    columns = [
-        column("task", number=False),
-        column("method", number=False),
-        *(column(visible(device)) for device in found.devices),
-        column("spread", hint="the largest speedup over the smallest"),
-        column("flips", number=False, hint="faster on one, slower on another"),
-    ]
-    shown = min(MOST_KERNELS, len(found.kernels))
-    caption = f"Kernels by spread, largest first: {count(shown)} of {count(len(found.kernels))}."
-    return table("devices", caption, columns, rows)
