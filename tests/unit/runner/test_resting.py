@@ -3,7 +3,10 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from children import call, vector
+
+pytestmark = pytest.mark.processes
 
 SLOW = "import time\ndef f(x):\n    time.sleep(0.3)\n    return x"
 

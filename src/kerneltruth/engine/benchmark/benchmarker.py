@@ -86,9 +86,9 @@ class Benchmarker:
         self._on_gpu = runner.device != "cpu"
         self._itself = itself
         names = (*baselines, CANDIDATE) if itself else baselines
-        self._baseline_cache = BaselineCache(runner, baselines=names, seed=seed, sources=sources)
+        self.baseline_cache = BaselineCache(runner, baselines=names, seed=seed, sources=sources)
         # Its context is created beside other preparation, but never during batches.
-        self._baseline_cache.background.always(lambda: () if self._next is None else (self._next,))
+        self.baseline_cache.background.always(lambda: () if self._next is None else (self._next,))
         self._count = 0
         self._next: Session | None = None
         # The previous candidate takes a while to end; the next one is prepared in that time.
@@ -103,12 +103,12 @@ class Benchmarker:
             self._next.close(wait=wait)
             self._next = None
         self._ends.shutdown(wait=wait)
-        self._baseline_cache.close(wait=wait)
+        self.baseline_cache.close(wait=wait)
 
     @property
     def capacity(self) -> int:
         """Return how many tasks may have live baselines, so that all have room."""
-        return self._baseline_cache.capacity
+        return self.baseline_cache.capacity
 
     def ready(self, tasks: Iterable[Task]) -> None:
         """Prepare the baselines of the next tasks, side by side; nothing is timed.
@@ -116,12 +116,12 @@ class Benchmarker:
         The device is free for other work during this.
         """
         began = time.perf_counter()
-        self._baseline_cache.ready(tasks, self._effort)
+        self.baseline_cache.ready(tasks, self._effort)
         self._ready_s += time.perf_counter() - began
 
     def prepare_in_background(self, tasks: Iterable[Task]) -> None:
         """Prepare them while others are timed, without disturbing batches."""
-        self._baseline_cache.prepare_in_background(tasks, self._effort)
+        self.baseline_cache.prepare_in_background(tasks, self._effort)
 
     def time(
         self,
@@ -159,7 +159,7 @@ class Benchmarker:
         Yields the shape's number, from 0, and the number of all shapes.
         """
         began = time.perf_counter()
-        task_baselines = self._baseline_cache.begin(task, dtype)
+        task_baselines = self.baseline_cache.begin(task, dtype)
         self._ready_s += time.perf_counter() - began
         self._count += 1
         began = time.perf_counter()
@@ -190,7 +190,7 @@ class Benchmarker:
     def _document(self, found: FinishedBenchmark) -> ShapeTimes:
         """Benchmark once; if grading lacks memory, free what others hold and try again."""
         document = shape_document(found, machine=self._machine)
-        if lacks_memory(document.graded.not_graded or "") and self._baseline_cache.free_memory():
+        if lacks_memory(document.graded.not_graded or "") and self.baseline_cache.free_memory():
             return shape_document(found, machine=self._machine)
         return document
 
@@ -240,7 +240,7 @@ class Benchmarker:
         self, shapes: list[ShapeTimes], benchmarks: list[InterleavedBenchmark]
     ) -> list[ShapeTimes]:
         """Time beaten baselines once more, now that the candidate is gone."""
-        with timing(self._runner.device), self._baseline_cache.background.batches():
+        with timing(self._runner.device), self.baseline_cache.background.batches():
             return [*map(self._looked_at, shapes, benchmarks)]
 
     def _looked_at(self, shape: ShapeTimes, benchmark: InterleavedBenchmark) -> ShapeTimes:
@@ -280,7 +280,7 @@ class Benchmarker:
     def _benchmark(self, setup: TimingSetup, side: Side, candidate: Candidate) -> FinishedBenchmark:
         with self._spent.on("references"):
             known = setup.known()
-            if setup.lacked_memory and self._baseline_cache.free_memory():
+            if setup.lacked_memory and self.baseline_cache.free_memory():
                 setup.expected.clear()
                 known = setup.known()
         purpose = (candidate.sha256, setup.case.identity, str(self._count))
@@ -306,7 +306,7 @@ class Benchmarker:
                         self._gone()
                     with contextlib.ExitStack() as background:
                         with self._spent.on("pausing_others"):
-                            background.enter_context(self._baseline_cache.background.batches())
+                            background.enter_context(self.baseline_cache.background.batches())
                         with self._spent.on("preparing"):
                             benchmark.prepare(watch.disturbance)
                         began = time.perf_counter() if fresh else began
@@ -322,7 +322,7 @@ class Benchmarker:
                     self._gone()
                     # Other tasks may have held the memory; try once more when all of theirs is
                     # released.
-                    freed = self._baseline_cache.free_memory()
+                    freed = self.baseline_cache.free_memory()
                     if freed or not alone:
                         alone = not freed
                         for each in (s for s in benchmark.sides if s.name == error.name):
@@ -339,7 +339,7 @@ class Benchmarker:
 
     def _effort_of(self, children: int) -> Effort:
         """Return the effort when that many children share the device."""
-        return limit_memory(self._effort, self._baseline_cache.memory.total, children)
+        return limit_memory(self._effort, self.baseline_cache.memory.total, children)
 
     def _confirmed(
         self, found: FinishedBenchmark, task_baselines: TaskBaselines, candidate: Candidate
@@ -390,7 +390,7 @@ class Benchmarker:
         with self._alone() as watch:
             began = time.perf_counter()
             benchmark.warm_up()
-            with self._baseline_cache.background.batches():
+            with self.baseline_cache.background.batches():
                 benchmark.prepare(watch.disturbance)
                 benchmark.run(self._enough, watch.disturbance)
             self._alone_s += time.perf_counter() - began

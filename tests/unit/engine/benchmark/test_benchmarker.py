@@ -2,8 +2,10 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from scripted_sessions import ScriptedMemory
 
 from blank_documents import document
 from kerneltruth.cases.philox import stream
@@ -14,14 +16,12 @@ from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import BaselinesAlone
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.timing import BaselineTime, GradedCalls, ShapeTimes
-from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, NearLimit
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.processes
@@ -98,13 +98,68 @@ def of(source, task=TASK):
     return read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
 
 
+class Watched:
+    """The runner, which remembers what it opened, and how the end of each was asked for."""
+
+    def __init__(self, runner):
+        self._runner = runner
+        self.opened, self.sessions, self.waited = [], [], []
+        self.before_end = lambda candidate: None
+
+    def __getattr__(self, name):
+        return getattr(self._runner, name)
+
+    def open(self, candidate, mode="run", **how):
+        session = self._runner.open(candidate, mode, **how)
+        close = session.close
+
+        def noted(*, wait=True):
+            self.before_end(candidate)
+            self.waited.append(wait)
+            close(wait=wait)
+
+        session.close = noted
+        self.opened.append(candidate)
+        self.sessions.append(session)
+        return session
+
+    def of(self, entry):
+        """The sessions of candidates whose entry has this name."""
+        return [s for c, s in zip(self.opened, self.sessions, strict=True) if c.entry == entry]
+
+
+class Looking(Machine):
+    """A machine that has a function called whenever it is asked what disturbed a batch."""
+
+    def __init__(self, look):
+        super().__init__()
+        self.look = look
+
+    def watch(self):
+        return SimpleNamespace(
+            disturbance=self.look, flags=lambda benchmark: [], conditions=lambda: None
+        )
+
+
+def wait_until(true):
+    end = time.monotonic() + 60
+    while not true() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert true()
+
+
 @pytest.fixture
-def benchmarker(runner):
+def watched(runner):
+    return Watched(runner)
+
+
+@pytest.fixture
+def benchmarker(watched):
     made = []
 
     def make(*baselines, sources=baseline_sources, **more):
         settings = {"machine": Machine(), "seed": 5, "effort": EFFORT} | more
-        made.append(Benchmarker(runner, baselines=baselines, sources=sources, **settings))
+        made.append(Benchmarker(watched, baselines=baselines, sources=sources, **settings))
         return made[-1]
 
     yield make
@@ -243,17 +298,9 @@ def test_a_baseline_that_a_task_does_not_have_is_left_out(benchmarker):
 
 
 @pytest.fixture
-def opened(monkeypatch):
+def opened(watched):
     """Candidates for which children were started."""
-    found = []
-    open_one = Runner.open
-
-    def counted(self, candidate, mode="run", **more):
-        found.append(candidate)
-        return open_one(self, candidate, mode, **more)
-
-    monkeypatch.setattr(Runner, "open", counted)
-    return found
+    return watched.opened
 
 
 def test_baselines_stay_warm_for_the_next_candidate_of_the_task(benchmarker, opened):
@@ -282,7 +329,7 @@ def test_baselines_stay_warm_while_another_task_has_its_turn(benchmarker, opened
 def test_waiting_baselines_hold_no_buffers_and_stay_compiled(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    task_baselines = one._baseline_cache.begin(TASK)
+    task_baselines = one.baseline_cache.begin(TASK)
     sides = [task_baselines.of(case).sides[0] for case in task_baselines.cases]
     assert all(side.buffers for side in sides)
     one.time(RELU, relu_candidate())
@@ -301,9 +348,10 @@ def test_baselines_of_shapes_not_reached_survive_the_wait(benchmarker):
 def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    one._baseline_cache.begin(TASK)._shared["pytorch"].session.close()
+    task_baselines = one.baseline_cache.begin(TASK)
+    task_baselines.of(task_baselines.cases[0]).sides[0].child.session.close()
     one.time(RELU, relu_candidate())
-    assert one._baseline_cache.tasks == (RELU.key,)
+    assert one.baseline_cache.tasks == (RELU.key,)
     for shape in one.time(TASK, of(RIGHT)).shapes:
         assert shape.baselines["eager"].us > 0
 
@@ -311,7 +359,7 @@ def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(be
 def test_the_current_task_waits_too_while_others_are_prepared(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    task_baselines = one._baseline_cache.begin(TASK)
+    task_baselines = one.baseline_cache.begin(TASK)
     one.ready([RELU])
     sides = [side for case in task_baselines.cases for side in task_baselines.of(case).sides]
     assert [side.buffers for side in sides] == [0] * len(SHAPES)
@@ -325,7 +373,7 @@ def test_the_current_task_waits_too_while_others_are_prepared(benchmarker):
 def test_the_current_task_keeps_its_buffers_if_it_comes_next(benchmarker):
     one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    task_baselines = one._baseline_cache.begin(TASK)
+    task_baselines = one.baseline_cache.begin(TASK)
     one.ready([RELU, TASK])
     assert all(
         side.buffers for case in task_baselines.cases for side in task_baselines.of(case).sides
@@ -333,12 +381,13 @@ def test_the_current_task_keeps_its_buffers_if_it_comes_next(benchmarker):
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_the_end_of_all_is_waited_for_or_only_requested(benchmarker, monkeypatch, wait):
-    one, task, waited = benchmarker("eager"), replace(TASK, perf=SHAPES[:1]), []
+def test_the_end_of_all_is_waited_for_or_only_requested(benchmarker, watched, wait):
+    one, task = benchmarker("eager"), replace(TASK, perf=SHAPES[:1])
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
-    monkeypatch.setattr(Session, "close", lambda session, *, wait=True: waited.append(wait))
+    # That of the candidate, which is gone.
+    wait_until(lambda: watched.waited)
     one.close(wait=wait)
-    assert waited == [wait] * 2
+    assert watched.waited[1:] == [wait] * 2
 
 
 def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(benchmarker, tmp_path):
@@ -350,22 +399,16 @@ def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(benchmark
         assert shape.baselines["eager"].us > 0
 
 
-def test_no_candidate_is_timed_before_the_previous_one_is_gone(benchmarker, monkeypatch):
-    one, said, close, run = benchmarker("eager"), [], Session.close, InterleavedBenchmark.run
-    first = of(RIGHT)
+def test_no_candidate_is_timed_before_the_previous_one_is_gone(benchmarker, watched):
+    said, first = [], of(RIGHT)
 
-    def slowly(session, *, wait=True):
-        if session.candidate is first:
+    def slowly(candidate):
+        if candidate is first:
             time.sleep(1.0)
             said.append("gone")
-        close(session, wait=wait)
 
-    def told(benchmark, *about, **more):
-        said.append("timed")
-        return run(benchmark, *about, **more)
-
-    monkeypatch.setattr(Session, "close", slowly)
-    monkeypatch.setattr(InterleavedBenchmark, "run", told)
+    watched.before_end = slowly
+    one = benchmarker("eager", machine=Looking(lambda: said.append("timed")))
     task = replace(TASK, perf=SHAPES[:1])
     one.time(task, first)
     one.time(task, of("# another\n" + RIGHT))
@@ -373,11 +416,10 @@ def test_no_candidate_is_timed_before_the_previous_one_is_gone(benchmarker, monk
     assert said.index("gone") < len(said) - 1 - said[::-1].index("timed")
 
 
-def test_the_second_look_is_part_of_the_time_alone(benchmarker, monkeypatch):
-    one = benchmarker("eager")
-    monkeypatch.setattr(one, "_look_again", lambda shapes, _: time.sleep(0.5) or shapes)
-    document = one.time(TASK, of(RIGHT))
-    assert document.device_s >= document.spent["laps"] + 0.5
+def test_the_second_look_is_part_of_the_time_alone(benchmarker, unsuspected):
+    document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+    assert document.spent["again"] > 0.01
+    assert document.device_s >= document.spent["laps"] + document.spent["again"]
 
 
 def test_a_baseline_without_buffers_is_not_timed_again(benchmarker, monkeypatch):
@@ -388,7 +430,7 @@ def test_a_baseline_without_buffers_is_not_timed_again(benchmarker, monkeypatch)
         "kerneltruth.engine.benchmark.benchmarker.retime_baselines",
         lambda benchmark, beaten, *, capped: asked.append(beaten) or BaselinesAlone(alone_s={}),
     )
-    task_baselines = one._baseline_cache.begin(TASK)
+    task_baselines = one.baseline_cache.begin(TASK)
     benchmarks = [
         InterleavedBenchmark(
             sides=[Side(name="candidate", child=None), *setup.sides],
@@ -430,13 +472,12 @@ def test_the_dtype_can_be_chosen(benchmarker):
     assert document.shapes[0].case.dtype == "float16"
 
 
-def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, monkeypatch):
+def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, unsuspected):
     def refuse(**given):
         raise RuntimeError("no reference today")
 
-    monkeypatch.setattr("kerneltruth.clock.comparison.outcome", lambda interval: "faster")
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
-    document = benchmarker("eager").time(blind, of(RIGHT))
+    document = benchmarker("eager", sources=slow_baseline).time(blind, of(RIGHT))
     (shape,) = document.shapes
     assert (shape.graded.calls, shape.graded.wrong) == (0, ())
     assert "no reference today" in shape.graded.not_graded
@@ -534,72 +575,58 @@ def test_a_task_with_other_shapes_is_timed_on_those(benchmarker):
         assert [dict(s.case.dims) for s in document.shapes] == [*shapes]
 
 
-def test_the_next_candidate_is_prepared_and_loads_nothing_yet(benchmarker, runner, tmp_path):
+def test_the_next_candidate_is_prepared_and_loads_nothing_yet(benchmarker, opened, tmp_path):
     log = tmp_path / "log"
     told = f"open({str(log)!r}, 'a').write('loaded')\n"
     one, first, second = benchmarker("eager"), of(RIGHT), of(told + RIGHT)
     one.time(replace(TASK, perf=SHAPES[:1]), first, then=second)
-    ready = one._next
-    assert ready is not None
+    assert opened.count(second) == 1
     assert not log.exists()
     document = one.time(replace(TASK, perf=SHAPES[:1]), second)
     assert document.shapes
     assert log.read_text() == "loaded"
-    assert one._next is None
+    assert opened.count(second) == 1
 
 
-def test_the_next_candidate_rests_while_batches_run(benchmarker, monkeypatch):
+def test_the_next_candidate_rests_while_batches_run(benchmarker, watched):
     """A context that is made beside batches would disturb them."""
-    log, run = [], InterleavedBenchmark.run
+    log, following = [], of("# another\n" + RIGHT)
 
-    def looked_at(benchmark, *about, **more):
-        log.append(one._next.paused)
-        return run(benchmark, *about, **more)
+    def look():
+        log.append(watched.sessions[watched.opened.index(following)].paused)
 
-    monkeypatch.setattr(InterleavedBenchmark, "run", looked_at)
-    one, task = benchmarker("eager"), replace(TASK, perf=SHAPES[:1])
-    following = of("# another\n" + RIGHT)
+    one, task = benchmarker("eager", machine=Looking(look)), replace(TASK, perf=SHAPES[:1])
     one.time(task, of(RIGHT), then=following)
     assert log
     assert all(log)
-    monkeypatch.setattr(InterleavedBenchmark, "run", run)
     assert one.time(task, following).shapes
 
 
 def test_baselines_are_prepared_beside_a_candidate_and_rest_during_its_batches(
-    benchmarker, monkeypatch
+    benchmarker, watched
 ):
-    one, task, resting, run = (
-        benchmarker("eager"),
-        replace(TASK, perf=SHAPES[:1]),
-        [],
-        InterleavedBenchmark.run,
-    )
-
-    def looked_at(benchmark, *about, **more):
-        time.sleep(0.2)
-        beside = one._baseline_cache._grounds[("kernelbenchx/relu", None, repr(RELU.perf))]
-        resting.append([session.paused for session in beside._sessions()])
-        return run(benchmark, *about, **more)
-
-    monkeypatch.setattr(InterleavedBenchmark, "run", looked_at)
+    task, resting = replace(TASK, perf=SHAPES[:1]), []
     source = "import time\ntime.sleep(1)\ndef relu(input, inplace=False):\n    return input.relu()"
-    one._baseline_cache._sources = lambda task: {
-        "eager": of(source if task.name == "relu" else RIGHT, task)
-    }
+    one = benchmarker(
+        "eager",
+        sources=lambda task: {"eager": of(source if task.name == "relu" else RIGHT, task)},
+        machine=Looking(lambda: resting.append([s.paused for s in watched.of("relu")])),
+    )
     one.prepare_in_background([RELU])
+    wait_until(lambda: watched.of("relu"))
     assert one.time(task, of(RIGHT)).shapes
     assert [True] in resting
     assert [False] not in resting
     assert one.time(RELU, relu_candidate()).shapes
 
 
-def test_a_prepared_candidate_that_is_not_timed_is_released(benchmarker):
+def test_a_prepared_candidate_that_is_not_timed_is_released(benchmarker, watched):
     one = benchmarker("eager")
     task = replace(TASK, perf=SHAPES[:1])
-    one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
+    another = of("# another\n" + RIGHT)
+    one.time(task, of(RIGHT), then=another)
     assert one.time(task, of("# yet another\n" + RIGHT)).shapes
-    assert one._next is None
+    assert watched.sessions[watched.opened.index(another)].pid is None
 
 
 def test_before_a_candidate_is_suspect_its_blocks_are_doubled(benchmarker, monkeypatch):
@@ -656,33 +683,37 @@ def out_of_memory(flag):
     )
 
 
-def test_waiting_baselines_make_room_for_one_that_lacks_memory(benchmarker, monkeypatch, tmp_path):
-    one, free_memory = benchmarker("eager"), BaselineCache.free_memory
+class Released(ScriptedMemory):
+    """The memory of a device, which leaves a file when some of it is given back."""
 
-    def made(self):
-        (tmp_path / "flag").touch()
-        return free_memory(self)
+    def __init__(self, flag):
+        super().__init__()
+        self.release = flag.touch
 
-    monkeypatch.setattr(BaselineCache, "free_memory", made)
+
+def test_waiting_baselines_make_room_for_one_that_lacks_memory(benchmarker, tmp_path):
+    one = benchmarker("eager")
     one.ready([TASK, RELU])
+    one.baseline_cache.memory = Released(tmp_path / "flag")
     document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert len(document.shapes) == len(SHAPES)
     assert document.shapes[0].baselines["eager"].us > 0
-    assert one._baseline_cache.tasks == (TASK.key,)
+    assert one.baseline_cache.tasks == (TASK.key,)
 
 
-def test_expected_results_are_computed_again_if_others_held_the_memory(benchmarker, monkeypatch):
-    one, known = benchmarker("eager"), TimingSetup.known
+def test_expected_results_are_computed_again_if_others_held_the_memory(benchmarker):
+    one, lacked = benchmarker("eager"), []
 
-    def without_memory(setup):
-        if RELU.key in one._baseline_cache.tasks:
-            setup.expected = ["OutOfMemoryError: CUDA out of memory"]
-            return []
-        return known(setup)
+    def reference(**given):
+        if RELU.key in one.baseline_cache.tasks:
+            lacked.append(given)
+            raise RuntimeError("CUDA out of memory")
+        return TASK.reference(**given)
 
-    one._baseline_cache.begin(RELU)
-    monkeypatch.setattr(TimingSetup, "known", without_memory)
-    for shape in one.time(TASK, of(RIGHT)).shapes:
+    one.baseline_cache.begin(RELU)
+    document = one.time(replace(TASK, reference=reference), of(RIGHT))
+    assert lacked
+    for shape in document.shapes:
         assert shape.graded.calls
         assert shape.graded.not_graded is None
 
@@ -691,11 +722,11 @@ def test_results_are_graded_again_if_others_held_the_memory(benchmarker, monkeyp
     one, graded = benchmarker("eager"), TimingSetup.graded
 
     def without_memory(setup, benchmark):
-        if RELU.key in one._baseline_cache.tasks:
+        if RELU.key in one.baseline_cache.tasks:
             return GradedCalls(calls=1, wrong=(), not_graded="OutOfMemoryError: CUDA out of memory")
         return graded(setup, benchmark)
 
-    one._baseline_cache.begin(RELU)
+    one.baseline_cache.begin(RELU)
     monkeypatch.setattr(TimingSetup, "graded", without_memory)
     for shape in one.time(TASK, of(RIGHT)).shapes:
         assert shape.graded.not_graded is None
@@ -711,17 +742,12 @@ if not pathlib.Path(FLAG).exists():
 
 @pytest.mark.parametrize("others", [(), (RELU,)])
 def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
-    benchmarker, monkeypatch, tmp_path, others
+    benchmarker, tmp_path, others
 ):
     """Even without waiting tasks: candidates that were beside it may be gone by then."""
-    one, free_memory, flag = benchmarker("eager"), BaselineCache.free_memory, tmp_path / "flag"
-
-    def made(self):
-        flag.touch()
-        return free_memory(self)
-
-    monkeypatch.setattr(BaselineCache, "free_memory", made)
+    one, flag = benchmarker("eager"), tmp_path / "flag"
     one.ready([TASK, *others])
+    one.baseline_cache.memory = Released(flag)
     source = DIES_WITHOUT_MEMORY.replace("FLAG", repr(str(flag))) + RIGHT
     document = one.time(TASK, of(source))
     assert document.outcome in ("timed", "timing_suspect")
@@ -740,18 +766,18 @@ def test_lack_of_memory_without_waiting_tasks_is_a_failure(benchmarker, tmp_path
 )
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_triton_kernel_compiles_from_scratch_on_request(
-    runner, benchmarker, monkeypatch, language, cold, anew, ahead
+    watched, benchmarker, language, cold, anew, ahead
 ):
     candidate = replace(of(RIGHT), language=language)
-    asked, opened = [], runner.open
+    asked, opened = [], watched.open
 
-    def watched(given, mode, **how):
+    def refusing(given, mode, **how):
         if given is not candidate:
             return opened(given, mode, **how)
         asked.append((mode, how["ahead"], how["cold"]))
         raise MemoryError("enough is known")
 
-    monkeypatch.setattr(runner, "open", watched)
+    watched.open = refusing
     first, then = (of(SKIPS), candidate) if ahead else (candidate, None)
     with pytest.raises(MemoryError):
         benchmarker("eager", cold=cold).time(TASK, first, then=then)

@@ -36,6 +36,8 @@ from kerneltruth.runner.timing.timed_worker import TimedWorker, pooled, rehearse
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
+pytestmark = pytest.mark.processes
+
 POOL = tuple(float(i) for i in range(100))
 TORCH = "import torch\ndef f(x):\n    return x * 2\n"
 
