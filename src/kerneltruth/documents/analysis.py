@@ -365,7 +365,8 @@ class DevianceTerm(Model, frozen=True, kw_only=True):
         per_df: explained share for each coefficient.
         adjusted: the same with D and D0 each divided by its degrees of freedom.
         mcfadden: 1 - L/L0 of log-likelihoods; `mcfadden_adjusted` takes df off L.
-        by_chance: what the model explains on average of shuffled tasks, which are due to nothing.
+        by_chance: what the model explains on average of shuffled tasks, which have no effect to
+            explain.
         p_permutation: how often they explain as much.
         p_likelihood: of the likelihood-ratio test, which takes answers to one task as unrelated.
         penalized: the explained share of Firth's estimates; null where nothing is separated.

@@ -162,9 +162,9 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
 
 def _look_after(wardens: set[int]) -> None:
     """Reap wardens; if one was killed, its child's tree becomes ours and ends."""
-    ended, nobody = sandbox.reap()
+    ended, none_left = sandbox.reap()
     wardens -= set(ended)
-    if any(ended.values()) and not nobody:
+    if any(ended.values()) and not none_left:
         sandbox.kill_tree(spare=wardens)
 
 

@@ -114,7 +114,7 @@ _READINESS = {
 class Graphs(Enum):
     """Whether the calls of a side are in CUDA graphs."""
 
-    UNTRIED = "nobody has tried to capture them"
+    UNTRIED = "capture has not been tried"
     CAPTURED = "they are captured"
     REFUSED = "they cannot be captured"
 

@@ -65,7 +65,7 @@ def needed_bytes(task: Task, case: Case, inputs: Inputs, *, kept: Collection[str
 
     An element must be read if the result changes with it. The reference's gradient shows some of
     those that do: an element where it is not 0. It misses others (a ReLU's negative ones, all
-    integers), which only lowers the count. Of a matrix with a known form half the elements follow
+    integers), which only lowers the count. In a matrix with a known form, half the elements follow
     from the others, and half of the count is taken. Not counted are stored values, which a kernel
     may know, and tensors that it may return as they are, written in place.
 

@@ -143,10 +143,10 @@ def between_processes(bare: Interval, blocks: int, *, noise_floor: float) -> Int
     """Return the interval of a ratio of kernels, from that of two of their processes.
 
     Copies of a kernel in different processes differ by more than the batches of each show, perhaps
-    since their memory lies elsewhere. They differ the more, the more their blocks scatter. Of 648
-    null pairs on three H100 (`benchmarks/clock_null.py`) 94% to 99.5% by card contain 1 with a
+    since their memory lies elsewhere. They differ the more, the more their blocks scatter. On three
+    H100 (`benchmarks/clock_null.py`), 94% to 99.5% of 648 null pairs contain 1, by card, with a
     noise floor of 0.3% alone, and 98.1% to 100% with `SCATTER` of the blocks' standard deviation;
-    of 648 others, which did not enter the choice, 95.4% to 98.6%.
+    among 648 others, which did not enter the choice, 95.4% to 98.6% do.
 
     Args:
         bare: from `ratio_interval`.

@@ -1,4 +1,4 @@
-"""Whose kernels take the device's time: asked of a fresh process, once a candidate was timed."""
+"""Measure whose kernels take the device's time, in a fresh process after a candidate was timed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which kernels take the device's time in a call, and whose they are.
 
 CUPTI's activity records, through PyTorch's profiler, name every kernel with its time. The first
-record in a process takes seconds, so this is asked for, and never part of judging.
+record in a process takes seconds, so this runs on request, and is never part of judging.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _tags(section: int) -> dict[int, int]:
 
 @contextlib.contextmanager
 def watched(is_own: Callable[[str], bool], ask: Asked) -> Iterator[None]:
-    """While entered, each launch of the candidate's own objects is asked about."""
+    """While entered, decide on each launch of the candidate's own objects."""
     found = [s for path, where in loaded(is_own).items() for s in slots(path, *where)]
     before = [_read(slot.address) for slot in found]
     # They must outlive their calls.

@@ -76,7 +76,7 @@ def launched_own(name: str, path: str) -> bool:
 
 
 def extensions() -> contextlib.AbstractContextManager[None]:
-    """While entered, what the candidate's shared objects launch is counted, if it is asked for."""
+    """While entered, count what the candidate's shared objects launch, on request."""
     if _State.kernels == "run":
         return contextlib.nullcontext()
     return extension_launches.watched(is_own, launched_own)
