@@ -92,7 +92,7 @@ def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
     ks = tuple(int(k) for k in numbers("--k", options.ks, whole=True)) or KS
     if options.kept not in KEPT:
         raise UserError(f"--keep {options.kept}: must be {' or '.join(KEPT)}")
-    with _no_collections():
+    with without_garbage_collection():
         study = read_study(options.runs, kept=cast(Kept, options.kept))
         made = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
         return _exported(study, options, made)
@@ -176,8 +176,12 @@ def numbers(option: str, values: Iterable[str], *, whole: bool = False) -> tuple
 
 
 @contextmanager
-def _no_collections() -> Iterator[None]:
-    """Switch garbage collection off: 100,000s of objects, none garbage, cost a third."""
+def without_garbage_collection() -> Iterator[None]:
+    """Switch garbage collection off within.
+
+    A large study makes hundreds of thousands of objects and no garbage; looking for it takes a
+    third of the time.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

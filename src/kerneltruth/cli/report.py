@@ -28,12 +28,14 @@ def report(
 ) -> None:
     """Make one page of runs; it opens in a browser without a network."""
     del device
+    from kerneltruth.analysis.study import without_garbage_collection
     from kerneltruth.report.html import page
     from kerneltruth.report.page.document import page_document
     from kerneltruth.report.page.material import check_out, collect, write_page
     from kerneltruth.report.page_view import page_view, summary
 
     check_out(out)
-    made = page_document(collect(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
+    with without_garbage_collection():
+        made = page_document(collect(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
     size = write_page(out, page(made))
     show_document(summary(made, out=str(out), size=size), page_view, as_json)
