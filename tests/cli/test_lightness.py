@@ -41,10 +41,10 @@ def test_compare_imports_no_torch(environment, failed_run):
 
 
 def test_doctor_imports_no_torch_where_there_is_no_driver(environment):
-    from kerneltruth.engine.devices import _has_driver
+    from kerneltruth.engine.devices import has_driver
 
     found = imported(environment, "doctor")
-    assert ("torch" in found) <= _has_driver()
+    assert ("torch" in found) <= has_driver()
 
 
 def test_help_takes_less_than_a_third_of_a_second(environment):

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -18,11 +19,15 @@ TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 _SPELLING = re.compile(r"^(auto|cpu|cuda(:\d+)?)$")
 
 
-def choose_device(wanted: str) -> str:
+def choose_device(wanted: str, *, count: Callable[[], int] | None = None) -> str:
     """Turn `auto|cpu|cuda[:N]` into "cpu" or "cuda:N".
 
     Devices are counted through NVML, not by starting CUDA:
     a process that has touched the device cannot fork children that use it.
+
+    Args:
+        wanted: by the user.
+        count: how many CUDA devices there are; None takes `cuda_devices`.
 
     Raises:
         UserError: another spelling.
@@ -32,13 +37,13 @@ def choose_device(wanted: str) -> str:
         raise UserError(f"--device {wanted!r}: must be auto, cpu, cuda or cuda:N")
     if wanted == "cpu":
         return "cpu"
-    count = cuda_devices()
+    present = (count or cuda_devices)()
     if wanted == "auto":
-        return "cuda:0" if count else "cpu"
+        return "cuda:0" if present else "cpu"
     index = int(wanted.partition(":")[2] or 0)
-    if index >= count:
+    if index >= present:
         raise EnvironmentFault(
-            f"--device {wanted}: this machine shows {count} CUDA devices; "
+            f"--device {wanted}: this machine shows {present} CUDA devices; "
             "see `kerneltruth doctor`, or use --device cpu"
         )
     return f"cuda:{index}"
@@ -63,7 +68,7 @@ def cuda_devices() -> int:
 
     NVML comes first: importing torch here would delay the candidates' processes.
     """
-    if not _has_driver() or not _torch_has_cuda():
+    if not has_driver() or not _torch_has_cuda():
         return 0
     count = _count_by_nvml(os.environ.get("CUDA_VISIBLE_DEVICES"))
     if count is None:
@@ -121,7 +126,7 @@ def _count_by_torch() -> int:
     return count if count >= 0 else _count_in_a_child()
 
 
-def _has_driver() -> bool:
+def has_driver() -> bool:
     """Return whether the CUDA driver's library exists; without it no torch finds a device."""
     try:
         ctypes.CDLL("libcuda.so.1")

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from kerneltruth.documents.facts import DeviceFacts, DoctorDocument, Isolation, Missing
@@ -28,20 +29,35 @@ _LANDLOCK_CREATE_RULESET = 444
 _LANDLOCK_CREATE_RULESET_VERSION = 1
 
 
-def examine() -> DoctorDocument:
-    """Return the document of `doctor --json`."""
-    count = cuda_devices()
+def installed(name: str) -> str | None:
+    """Return the version of a library, if it is installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def examine(
+    *, count: int | None = None, version: Callable[[str], str | None] = installed
+) -> DoctorDocument:
+    """Return the document of `doctor --json`.
+
+    Args:
+        count: of CUDA devices; None counts them.
+        version: gives that of a library.
+    """
+    count = cuda_devices() if count is None else count
     devices = [DeviceFacts(device="cpu", name=device_name("cpu"), runs="Triton's interpreter")]
     devices += [
         DeviceFacts(device=f"cuda:{i}", name=device_name(f"cuda:{i}"), runs="compiled kernels")
         for i in range(count)
     ]
-    libraries = {name: _version(name) for name in _LIBRARIES}
+    libraries = {name: version(name) for name in _LIBRARIES}
     compile_tools = _compile_tools()
     missing = [
         Missing(what=name, add=f"pip install {name}")
-        for name, version in libraries.items()
-        if version is None
+        for name, found in libraries.items()
+        if found is None
     ]
     if count and shutil.which("nvcc") is None:
         missing.append(
@@ -49,7 +65,7 @@ def examine() -> DoctorDocument:
                 what="nvcc (CUDA C++ candidates)", add="install the CUDA toolkit of your driver"
             )
         )
-    if count and shutil.which("ninja") is None and _version("ninja") is None:
+    if count and shutil.which("ninja") is None and version("ninja") is None:
         missing.append(
             Missing(what="ninja (CUDA C++ candidates)", add="pip install kerneltruth[gpu]")
         )
@@ -86,13 +102,6 @@ def _interpreter(triton: str | None) -> list[Missing]:
         what = f"Triton {WINDOW}: in {triton} kernels run without a CUDA device as far as they can"
     after = f"{LAST_TESTED[0]}.{LAST_TESTED[1] + 1}"
     return [Missing(what=what, add=f"pip install 'triton>={FIRST[0]}.{FIRST[1]},<{after}'")]
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _compile_tools() -> dict[str, str | None]:

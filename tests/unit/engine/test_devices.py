@@ -2,36 +2,35 @@
 
 import pytest
 
-from kerneltruth.engine import devices
 from kerneltruth.engine.devices import (
     TARGETS,
     choose_device,
     choose_targets,
+    cuda_devices,
+    has_driver,
     visible_devices,
 )
 from kerneltruth.errors import EnvironmentFault, UserError
 
 
-@pytest.fixture
-def two_devices(monkeypatch):
-    monkeypatch.setattr(devices, "cuda_devices", lambda: 2)
+def of_two(wanted):
+    return choose_device(wanted, count=lambda: 2)
 
 
-def test_auto_takes_the_first_cuda_device_and_else_the_cpu(monkeypatch, two_devices):
-    assert choose_device("auto") == "cuda:0"
-    monkeypatch.setattr(devices, "cuda_devices", lambda: 0)
-    assert choose_device("auto") == "cpu"
+def test_auto_takes_the_first_cuda_device_and_else_the_cpu():
+    assert of_two("auto") == "cuda:0"
+    assert choose_device("auto", count=lambda: 0) == "cpu"
 
 
-def test_a_device_is_named_by_its_number(two_devices):
-    assert choose_device("cuda") == "cuda:0"
-    assert choose_device("cuda:1") == "cuda:1"
-    assert choose_device("cpu") == "cpu"
+def test_a_device_is_named_by_its_number():
+    assert of_two("cuda") == "cuda:0"
+    assert of_two("cuda:1") == "cuda:1"
+    assert of_two("cpu") == "cpu"
 
 
-def test_a_number_beyond_the_last_device_is_the_machines_fault(two_devices):
+def test_a_number_beyond_the_last_device_is_the_machines_fault():
     with pytest.raises(EnvironmentFault, match="shows 2 CUDA devices"):
-        choose_device("cuda:2")
+        of_two("cuda:2")
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0", "auto "])
@@ -40,9 +39,9 @@ def test_another_spelling_is_the_users_mistake(name):
         choose_device(name)
 
 
-def test_without_a_driver_there_is_no_device(monkeypatch):
-    monkeypatch.setattr(devices, "_has_driver", lambda: False)
-    assert devices.cuda_devices() == 0
+@pytest.mark.skipif(has_driver(), reason="there is a driver")
+def test_without_a_driver_there_is_no_device():
+    assert cuda_devices() == 0
 
 
 def test_targets_are_taken_once_each_in_order():

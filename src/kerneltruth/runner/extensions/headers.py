@@ -170,7 +170,7 @@ def _precompile(making: Path, flags: Sequence[str]) -> Path:
         f"-I{making / 'headers'}",
         *(f"-isystem{path}" for path in includes),
         "-fPIC",
-        _standard(tools.__file__),
+        standard_option(tools.__file__),
         *flags,
         *("-x", "c++-header", str(source), "-o", str(made / "torch" / "extension.h.gch")),
     ]
@@ -178,7 +178,7 @@ def _precompile(making: Path, flags: Sequence[str]) -> Path:
     return made
 
 
-def _standard(tools: str) -> str:
+def standard_option(tools: str) -> str:
     """Return the option by which this PyTorch chooses its C++ version."""
     found = re.search(r"-std=c\+\+\d\d", Path(tools).read_text())
     return found.group() if found else "-std=c++17"

@@ -360,7 +360,7 @@ def folders(tmp_path_factory):
     full = [
         "-DTORCH_API_INCLUDE_EXTENSION_H",
         *(option for path in system for option in ("-isystem", str(path))),
-        kit._standard(str(INCLUDE.parent / "utils/cpp_extension.py")),
+        kit.standard_option(str(INCLUDE.parent / "utils/cpp_extension.py")),
     ]
     return {"full": full, "lean": [f"-I{root / 'lean'}", *full]}
 
