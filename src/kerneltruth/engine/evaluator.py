@@ -170,7 +170,7 @@ class Evaluator:
             others = [j for j in judgements if j is not attempt.failure]
             diagnosis = diagnose(session, attempt.failure, others, job.effort)
             tags = diagnosis.tags
-            attempt = diagnosis.told(attempt)
+            attempt = diagnosis.added_to(attempt)
         else:
             attempt = replace(attempt, explanation=without_diagnosis(attempt))
         baselines: dict[str, PeerVerdict] = {}

@@ -138,7 +138,7 @@ def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None
             yield Step(done=total, total=total, text="looking for the smallest failing case")
             others = [j for j in judgements if j is not attempt.failure]
             found = diagnose(session, attempt.failure, others, EFFORT)
-            return found.told(attempt)
+            return found.added_to(attempt)
     if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"

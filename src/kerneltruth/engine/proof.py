@@ -100,7 +100,7 @@ def prove(
     if not chosen:
         raise UserError(f"{task.key} has none of the dtypes {', '.join(plan.dtypes or ())}")
 
-    def told(proof: Proof) -> None:
+    def report(proof: Proof) -> None:
         proof.seconds = time.monotonic() - start
         tell(proof)
 
@@ -110,7 +110,7 @@ def prove(
                 # The author's own sizes, which may be large, come in the author's dtype.
                 session.task = replace(task, first={})
             here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
-            _judge(session, here, dtype, proof, until, told)
+            _judge(session, here, dtype, proof, until, report)
     if task.foreign:
         # The author does not say what the problem is in another dtype.
         proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}

@@ -49,7 +49,7 @@ def store_attempt(
         finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
-    told = replace(attempt, error_map=None)
+    slim = replace(attempt, error_map=None)
     line = about or ResultLine(key=job.name, name=job.name)
-    store.append(job.name, structs.replace(line, attempt=told, finding=name))
+    store.append(job.name, structs.replace(line, attempt=slim, finding=name))
     return name

@@ -70,7 +70,7 @@ class Diagnosis:
     error_map: ErrorMap | None = None
     shown: str = ""
 
-    def told(self, attempt: Attempt) -> Attempt:
+    def added_to(self, attempt: Attempt) -> Attempt:
         """Return the attempt with its explanation."""
         return structs.replace(
             attempt,
@@ -96,16 +96,16 @@ def diagnose(
         effort: the budget.
     """
     inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
-    told: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (word(failure.verdict),))
+    fault: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (word(failure.verdict),))
     if not _can_be_asked_again(failure.verdict, session, effort):
-        return Diagnosis(minimal=failure.case, explanation=told[0], tags=told[1], evaluations=0)
+        return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
     again = inquiry.ask(failure.case)
     shrunk = _shrink(inquiry, effort)
     if isinstance(failure.verdict, Failed) and again is not None:
         drawn = next((c for c in reversed(shrunk.trail) if not c.literals), failure.case)
         inquiry.ask_relatives(drawn)
-        told = _explain(inquiry, *again, others)
-    explanation, tags = told
+        fault = _explain(inquiry, *again, others)
+    explanation, tags = fault
     smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
         minimal=structs.replace(shrunk.value, domain=domain(shrunk.value, session.task)),

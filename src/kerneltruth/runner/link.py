@@ -166,7 +166,7 @@ class Link:
             self._channel.settimeout(0.5)
             while wait and not self._gone and time.monotonic() < end:
                 with contextlib.suppress(TimeoutError):
-                    self._hear()
+                    self._read_packet()
         self.close()
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class Link:
         if self._output in ready and not self._drain():
             self._poll.unregister(self._output)
         if self._channel.fileno() in ready and not self._gone:
-            self._hear()
+            self._read_packet()
         if self._wire.fileno() in ready:
             return True
         # Only now: an answer that was sent before the end still counts.
@@ -215,7 +215,7 @@ class Link:
             )
         return bool(data)
 
-    def _hear(self) -> None:
+    def _read_packet(self) -> None:
         """Read one packet from the warden."""
         try:
             data = self._channel.recv(4096)
@@ -252,7 +252,7 @@ class Link:
         end = time.monotonic() + _LAST_WORDS_S
         while self._death is None and time.monotonic() < end:
             select.select([self._channel], [], [], 0.1)
-            self._hear()
+            self._read_packet()
         closed = Observation(ended="died", message="closed its connection to the judge")
         raise Ended(self._death or closed)
 

@@ -45,8 +45,8 @@ def _task_of_file(file: Path, suite: str) -> str:
         UserError: the suite has several tasks, and the file's name matches none of them.
     """
     listed = listed_of(suite)
-    told = kernelbench_runs.names_problem(file) or file.stem
-    meant = listed.get(told) or called(told, listed)
+    stem = kernelbench_runs.names_problem(file) or file.stem
+    meant = listed.get(stem) or called(stem, listed)
     if meant is None and len(listed) == 1:
         (meant,) = listed.values()
     if meant is None:

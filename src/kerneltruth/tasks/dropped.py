@@ -71,23 +71,23 @@ def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Cla
         count = float(wrong.sum())
         yield Claim("elements neither kept nor dropped", count, 0.0, where=wrong)
         if 0 < share < 1:
-            told = settled & ((kept - dropped).abs() > slack + other_slack)
-            yield from _chance(is_dropped & ~is_kept, told, share)
+            decidable = settled & ((kept - dropped).abs() > slack + other_slack)
+            yield from _chance(is_dropped & ~is_kept, decidable, share)
 
     return claims
 
 
-def _chance(dropped: Tensor, told: Tensor, share: float) -> Iterator[Claim]:
+def _chance(dropped: Tensor, decidable: Tensor, share: float) -> Iterator[Claim]:
     """Return how surprising the choice of dropped elements is, in nats."""
-    count, total = int((dropped & told).sum()), int(told.sum())
+    count, total = int((dropped & decidable).sum()), int(decidable.sum())
     value = surprise(count, total, share)
     yield Claim(name="surprise at the share of dropped elements", value=value, limit=SURPRISE)
     alike = share**2 + (1 - share) ** 2
-    for dim in range(1, min(told.ndim, 2) + 1):
-        pairs = told.shape[-dim] // 2
+    for dim in range(1, min(decidable.ndim, 2) + 1):
+        pairs = decidable.shape[-dim] // 2
         first = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
         one, other = (dropped.movedim(-dim, 0)[s] for s in first)
-        both = told.movedim(-dim, 0)[first[0]] & told.movedim(-dim, 0)[first[1]]
+        both = decidable.movedim(-dim, 0)[first[0]] & decidable.movedim(-dim, 0)[first[1]]
         value = surprise(int(((one == other) & both).sum()), int(both.sum()), alike)
         yield Claim(name=f"surprise at neighbours in dim -{dim}", value=value, limit=SURPRISE)
 

@@ -71,7 +71,7 @@ def _time_file(
     try:
         yield Step(done=0, total=1, text=f"timing {task.key}")
         shapes = benchmarker.shapes(task, candidate, dtype=dtype)
-        timed = yield from _told(shapes)
+        timed = yield from _as_steps(shapes)
     finally:
         benchmarker.close()
     profiled: tuple[ProfiledKernel, ...] | UnsetType = UNSET
@@ -131,7 +131,7 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
         )
 
 
-def _told(
+def _as_steps(
     shapes: Generator[tuple[int, int, Case], None, CandidateTimes],
 ) -> Generator[Step, None, CandidateTimes]:
     """Turn what a benchmarker yields into steps."""

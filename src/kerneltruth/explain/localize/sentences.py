@@ -49,19 +49,19 @@ def _localized(evidence: FailureEvidence) -> LocalizedFault:
         # Faults that change from call to call do so on any case.
         cases = () if cause.tag == "nondeterministic" else when(evidence)
         clause = f"{cause.clause}; wrong {place_of.clause}" if place_of else cause.clause
-        told = _sentence(clause) + _shares(evidence.verdict.causes) + _cases(cases)
-        return LocalizedFault(tags=_tags(cause, *cases, place_of), sentence=told)
+        text = _sentence(clause) + _shares(evidence.verdict.causes) + _cases(cases)
+        return LocalizedFault(tags=_tags(cause, *cases, place_of), sentence=text)
     cases = when(evidence)
     if values is None or not wrong:
-        told = _sentence(evidence.verdict.detail) + _cases(cases)
-        return LocalizedFault(tags=_tags(*cases) or (kind,), sentence=told)
+        text = _sentence(evidence.verdict.detail) + _cases(cases)
+        return LocalizedFault(tags=_tags(*cases) or (kind,), sentence=text)
     manner = None if values.several else how(evidence, values)
     if manner is not None and manner.everywhere:
         place_of = None
     tags = _tags(*cases, place_of, manner) or (kind,)
-    told = _told(evidence, values, manner, place_of, cases) + _shares(evidence.verdict.causes)
+    text = _describe(evidence, values, manner, place_of, cases) + _shares(evidence.verdict.causes)
     claims = f" {_sentence(values.claims)}" if values.claims else ""
-    return LocalizedFault(tags=tags, sentence=told + claims)
+    return LocalizedFault(tags=tags, sentence=text + claims)
 
 
 def _tags(*patterns: Pattern | None) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def _cause(evidence: FailureEvidence) -> Pattern | None:
             return None
 
 
-def _told(
+def _describe(
     evidence: FailureEvidence,
     values: Values,
     manner: Pattern | None,
@@ -132,12 +132,12 @@ def _told(
     else:
         first = _counted(evidence, values)
         first = f"wrong {place_of.clause}: {first}" if place_of else first
-    told = _sentence(first)
+    text = _sentence(first)
     if cases:
-        return told + _cases(cases)
+        return text + _cases(cases)
     if manner is not None:
-        return f"{told} {_sentence(_worst(evidence, values))}"
-    return told
+        return f"{text} {_sentence(_worst(evidence, values))}"
+    return text
 
 
 def _counted(evidence: FailureEvidence, values: Values) -> str:

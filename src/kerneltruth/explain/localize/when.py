@@ -217,9 +217,9 @@ def _step(symbol: str, line: list[Sibling]) -> int | None:
     # A search by size ends at such a step for any fault, unless the values stay much the same and
     # many sizes agree.
     many = sum(not s.failed for s in line) >= MANY_SIZES
-    told = [s for s in line if not s.sought or (many and s.case.recipe in CONSTANT_RECIPES)]
-    failed = {s.case.sizes[symbol] for s in told if s.failed}
-    passed = {s.case.sizes[symbol] for s in told if not s.failed}
+    independent = [s for s in line if not s.sought or (many and s.case.recipe in CONSTANT_RECIPES)]
+    failed = {s.case.sizes[symbol] for s in independent if s.failed}
+    passed = {s.case.sizes[symbol] for s in independent if not s.failed}
     if not failed or not passed or min(failed) <= max(passed):
         return None
     total = len(failed | passed)
@@ -231,8 +231,8 @@ def _growth(evidence: FailureEvidence, judged: list[Sibling]) -> Pattern | None:
     """Match an error over its bound that rises with a reduced dim, all else equal."""
     for symbol in evidence.reduced:
         lines = (_ratios(symbol, line) for line in _lines(symbol, judged))
-        told = [_rises(ratios) for ratios in lines if len(ratios) >= GROWING_SIZES]
-        if told and all(told):
+        rising = [_rises(ratios) for ratios in lines if len(ratios) >= GROWING_SIZES]
+        if rising and all(rising):
             return Pattern(tag="grows", clause=f"The error grows with {symbol}.")
     return None
 

@@ -39,7 +39,7 @@ def install() -> None:
             probe.check()
     except Exception as error:
         # Whatever an unknown version changes is no fault of the kernels that it would run.
-        raise UnsupportedError(_told(error)) from error
+        raise UnsupportedError(_reason(error)) from error
 
 
 def load() -> None:
@@ -48,7 +48,7 @@ def load() -> None:
     try:
         import triton.language  # noqa: F401
     except Exception as error:
-        _refusal = _told(error)
+        _refusal = _reason(error)
         # Triton's own functions would be interpreted ones, too, and could not be made. What has
         # loaded so far refers to what has not; its library in C++ loads only once.
         os.environ.pop("TRITON_INTERPRET", None)
@@ -68,7 +68,7 @@ def prepare() -> None:
         _refusal = str(error)
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the line that says why kernels are not interpreted."""
     try:
         installed = metadata.version("triton")
