@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from kerneltruth.analysis.results import Result
-from kerneltruth.documents.analysis import GroupLabels
+from kerneltruth.documents.analysis import GroupLabels, field_of
 from kerneltruth.errors import UserError
 
 Group = tuple[str | None, ...]
@@ -75,8 +75,7 @@ def _order(value: str | None) -> tuple[bool, int, str]:
 
 def labels(by: Sequence[str], group: Group) -> GroupLabels:
     """Return the values of a group by the dimensions that they are of."""
-    named = ("round_label" if name == "round" else name for name in by)
-    return cast(GroupLabels, dict(zip(named, group, strict=True)))
+    return cast(GroupLabels, dict(zip(map(field_of, by), group, strict=True)))
 
 
 def by_task(results: Iterable[Result]) -> dict[str, list[Result]]:

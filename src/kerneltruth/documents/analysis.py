@@ -73,12 +73,17 @@ class GroupLabels(TypedDict, total=False):
     dtype: str | None
 
 
+def field_of(dimension: str) -> str:
+    """Return the field that holds a dimension; `round` is a count in other rows."""
+    return "round_label" if dimension == "round" else dimension
+
+
 class Row(Model, frozen=True, kw_only=True):
     """A row of a table that is broken down."""
 
     def label(self, dimension: str) -> Label:
         """Return the row's value of a dimension; UNSET where it has none."""
-        return cast(Label, getattr(self, "round_label" if dimension == "round" else dimension))
+        return cast(Label, getattr(self, field_of(dimension)))
 
     def group(self, by: Sequence[str]) -> tuple[str | None, ...]:
         """Return the row's values of dimensions; None where it has none."""
@@ -102,13 +107,8 @@ class GroupRecord(Row, frozen=True, kw_only=True):
 
     def is_by(self, by: Sequence[str]) -> bool:
         """Return whether the row is of this break-down."""
-        return {name for name in _DIMENSIONS if self.label(name) is not UNSET} == set(by)
-
-
-_DIMENSIONS = (
-    *("category", "method", "model", "suite", "task"),
-    *("language", "round", "sample", "verdict", "dtype"),
-)
+        known = {name for name in GroupLabels.__annotations__ if getattr(self, name) is not UNSET}
+        return known == set(map(field_of, by))
 
 
 class MethodRecord(Row, frozen=True, kw_only=True):
