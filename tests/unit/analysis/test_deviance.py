@@ -94,7 +94,7 @@ def test_steps_are_likelihood_ratio_tests_of_nested_models(found):
     assert [s.added for s in found.steps] == ["category", "method", "interaction"]
 
 
-def test_chance_is_told_of_single_factors_and_intervals_of_every_model(found):
+def test_chance_is_given_for_single_factors_and_intervals_for_every_model(found):
     assert [t.by_chance is not None for t in found.terms] == [True, True, False, False]
     category, method, *_ = found.terms
     assert 0 < category.by_chance < category.explained
@@ -116,7 +116,7 @@ def test_what_could_not_be_judged_is_left_out_and_counted(data):
     assert (found.answers, found.not_judged) == (179, 1)
 
 
-def test_a_category_that_nobody_solves_is_told_and_penalized(data):
+def test_an_unsolved_category_is_reported_and_penalized(data):
     # As quantization in KernelBenchX: none of 30 right.
     hard = [
         result(f"q{i}", "fail", category="quantization", method=m) for i in range(10) for m in "abc"
@@ -177,7 +177,7 @@ def test_a_method_is_told_apart_by_its_model(data):
     assert found.methods == 3
 
 
-def test_answers_without_a_category_are_left_out_and_told(data):
+def test_answers_without_a_category_are_left_out_and_reported(data):
     found = deviance_of([*data, result("x", category=None)], **QUICK)
     assert found.notes == ("1 answers without a category are left out",)
 

@@ -27,7 +27,7 @@ def test_an_illusion_is_a_wrong_kernel_of_those_certified():
     assert row.not_judged == 1
 
 
-def test_what_a_check_could_not_decide_is_not_among_what_it_was_asked():
+def test_undecided_kernels_are_not_in_a_checks_denominator():
     (row,) = illusion_rates(study(*RESULTS))
     assert counts(row.of_wrong) == (1, 2)
 

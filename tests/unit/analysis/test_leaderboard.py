@@ -159,7 +159,7 @@ def test_all_that_are_tied_with_the_fastest_are_listed():
     assert len(found["relu"]) == 6
 
 
-def test_the_same_source_counts_once_with_all_who_made_it():
+def test_the_same_source_counts_once_with_all_its_authors():
     found = best_kernels([kernel(2.0, number=1, method="a"), kernel(2.0, number=1, method="b")])
     ((best,),) = found.values()
     assert best.methods == (("a", None), ("b", None))

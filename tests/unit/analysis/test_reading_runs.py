@@ -235,7 +235,7 @@ def test_counts_by_dtype_are_read_and_else_the_failing_dtype_alone(run):
     assert before.dtypes["float16"].failed == 1
 
 
-def test_a_torn_last_line_is_dropped_and_told(run):
+def test_a_torn_last_line_is_dropped_and_reported(run):
     found = read_study([run(line(), torn='{"key": "b", "na')])
     assert len(found.attempts) == 1
     assert any("line 2 was cut short" in note for note in found.notes)
@@ -247,12 +247,12 @@ def test_an_empty_run_is_a_study_of_nothing(run):
     assert "the runs hold no attempt" in found.notes
 
 
-def test_a_run_that_goes_on_is_told(run):
+def test_an_unfinished_run_is_reported(run):
     found = read_study([run(line(), ended=None)])
     assert any("has not ended" in note for note in found.notes)
 
 
-def test_a_mixture_of_suites_is_told(run):
+def test_a_mixture_of_suites_is_reported(run):
     found = read_study([run(line("a"), line("b", task="relu"))])
     assert "the runs mix the suites core, kernelbenchx" in found.notes
 
@@ -355,7 +355,7 @@ def test_two_runs_on_one_device_are_two_experiments():
     assert len(found.distinct) == 2
 
 
-def test_a_study_keeps_the_round_that_it_is_asked_to():
+def test_a_study_keeps_the_requested_round():
     results = [result(round=0), result(round=1, outcome="fail")]
     assert study_of(study().runs, results, kept="last").answers[0].round == 1
 

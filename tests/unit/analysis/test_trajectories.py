@@ -159,7 +159,7 @@ def test_an_improvement_counts_only_beyond_its_interval_and_the_noise_floor(
     assert (changes.timed, changes.higher) == (1, int(after > before))
 
 
-def test_a_step_without_intervals_cannot_be_told():
+def test_a_step_without_intervals_is_undecided():
     results = [
         result(method="refine", round=0, timing=timed(1.0)),
         result(method="refine", round=1, timing=timed(9.0)),

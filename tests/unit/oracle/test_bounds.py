@@ -80,7 +80,7 @@ def test_where_a_perturbation_is_not_finite_the_others_make_the_bound():
     assert bound[0] >= FACTOR * 0.5
 
 
-def test_an_infinity_that_is_due_and_comes_is_settled():
+def test_an_expected_infinity_is_settled():
     bound = bound_of([INF, 2.0], says(INF, 2.0, settles=True))
     assert bound.isfinite().all()
 
@@ -131,7 +131,7 @@ def test_a_fixed_bound_is_the_published_tolerance_of_the_dtype():
     assert bound.tolist() == [1e-4, 1e-4]
 
 
-def test_a_calibrated_bound_that_nobody_measured_is_refused():
+def test_a_calibrated_bound_that_was_not_measured_is_refused():
     policy = Policy(method="calibrated", calibration={"relu/float32": 0.5})
     assert absolute_bound(RELU, "float32", f64([1.0]), policy).tolist() == [0.5]
     with pytest.raises(UserError, match="no calibrated bound for relu in float16"):

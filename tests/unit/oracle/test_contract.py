@@ -205,7 +205,7 @@ LEAST = declare(
 )
 
 
-def test_an_output_is_due_only_when_its_condition_holds():
+def test_an_output_is_expected_only_when_its_condition_holds():
     one = judged(LEAST, lambda given: ([result(given["x"].min())], {}))
     both = judged(LEAST, lambda given: (list(map(result, given["x"].min(0))), {}), dim=0)
     short = judged(LEAST, lambda given: ([result(given["x"].min(0)[0])], {}), dim=0)

@@ -62,7 +62,7 @@ def test_making_decoys_leaves_the_right_result_alone():
     assert torch.equal(RIGHT, before)
 
 
-def test_zeros_are_right_where_zeros_are_due():
+def test_zeros_are_right_where_zeros_are_expected():
     zeros = torch.zeros(3)
     assert is_right(zeros, zeros, "float32")
     assert not is_right(zeros, torch.tensor([0.0, 0.0, 1.0]), "float32")

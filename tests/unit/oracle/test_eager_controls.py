@@ -89,7 +89,7 @@ def test_simpler_cases_that_pytorch_fails_too_do_not_take_the_blame():
     assert broken == ["layouts"]
 
 
-def test_pytorch_is_not_asked_of_cases_that_pass():
+def test_pytorch_does_not_run_on_cases_that_pass():
     _, _, runner = tried(right, right)
     assert (runner.opened, runner.calls) == ([], [])
 

@@ -153,7 +153,7 @@ def test_a_wrong_result_says_how_wrong():
     assert "15 of 15" in found.detail
 
 
-def test_a_wrong_shape_and_dtype_are_told():
+def test_a_wrong_shape_and_dtype_are_reported():
     case = case_of(RELU)
     assert_fails(RELU, case, lambda x: x.relu()[:1], kind="shape")
     assert_fails(RELU, case, lambda x: x.relu().double(), kind="dtype")

@@ -52,7 +52,7 @@ def test_a_call_that_does_not_return_is_judged_by_how_it_ended(ended, domain, ve
     assert isinstance(Bench(domain=domain).verdict(observation), verdict)
 
 
-def test_a_refusal_is_told_with_the_error_and_its_message():
+def test_a_refusal_is_reported_with_the_error_and_its_message():
     observation = Observation(ended="raised", error="ValueError", message="too odd")
     assert Bench(domain="extended").verdict(observation).reason == "ValueError: too odd"
 
@@ -72,7 +72,7 @@ def access(**more):
     return Access(**{**usual, "element": 15, "elements": 15, **more})
 
 
-def test_an_access_that_the_interpreter_saw_is_told_with_its_place():
+def test_an_access_that_the_interpreter_saw_is_reported_with_its_place():
     bench = Bench()
     verdict = bench.verdict(returned(*bench.right, accesses=(access(),)))
     assert (verdict.kind, verdict.detail) == (
@@ -85,7 +85,7 @@ def test_an_access_that_the_interpreter_saw_is_told_with_its_place():
     assert verdict.detail.endswith("; 15 of 15 elements are wrong")
 
 
-def test_of_several_accesses_a_write_is_told_and_the_others_are_counted():
+def test_one_write_of_several_accesses_is_reported_and_others_are_counted():
     bench = Bench()
     seen = (access(), access(write=True, line=None, element=-1, buffer="y", elements=1), access())
     verdict = bench.verdict(returned(*bench.right, accesses=seen))

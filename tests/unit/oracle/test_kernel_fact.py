@@ -65,7 +65,7 @@ def test_a_result_that_stays_right_without_its_kernels_is_the_work_of_others():
     assert (entry.status, entry.reason) == ("broken", NOT_NEEDED)
 
 
-def test_a_result_that_is_right_by_chance_of_its_memory_is_asked_about_again():
+def test_a_result_that_is_right_by_chance_of_its_memory_is_probed_again():
     def lucky(call):
         return right(call) if not call.small_poison else untouched(call)
 
@@ -152,7 +152,7 @@ def test_calls_without_an_own_kernel_are_counted_as_long_as_one_may_come(languag
         (None, raising, "no call returned"),
     ],
 )
-def test_what_cannot_be_told_is_not_tried(work, answer, reason):
+def test_what_cannot_be_decided_is_not_tried(work, answer, reason):
     entry = attempt_of(made_by(work, answer)).profile["kernel"]
     assert (entry.status, entry.reason) == ("not_tried", reason)
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_told_is_not_tried(work, answer, reason):
     ("source", "opened"),
     [("kept = {}\ndef relu(x):\n    kept[0] = x\n", []), ("def relu(x):\n    pass\n", ["run"])],
 )
-def test_a_candidate_that_may_keep_what_idle_kernels_left_is_asked_no_further(source, opened):
+def test_a_candidate_that_may_keep_what_idle_kernels_left_is_not_called_again(source, opened):
     session = session_of(RELU, made_by(MIXED, idle=untouched), language="triton", source=source)
     [*_, _] = evaluate_cases(session, Plan(cases=5, domain="core"))
     assert session.runner.opened == opened

@@ -86,7 +86,7 @@ def test_an_output_that_follows_the_guards_was_read_out_of_bounds(spoiled):
     assert verdict.kind == "out_of_bounds"
 
 
-def test_every_cause_is_told_with_its_share_and_the_largest_gives_the_kind():
+def test_every_cause_is_reported_with_its_share_and_the_largest_gives_the_kind():
     count = itertools.count()
 
     def mixed(call):
@@ -184,13 +184,13 @@ def half(fill, count=None):
 
 
 @pytest.mark.parametrize("count", [None, itertools.count()])
-def test_what_a_random_kernel_leaves_unwritten_is_told_of_a_seed_or_none(count):
+def test_unwritten_elements_of_a_random_kernel_are_found_with_and_without_a_seed(count):
     _, verdict, _ = probed(lambda call: half(poisoned(call), count), NOISE)
     assert verdict.causes == (Cause(kind="uninitialized", elements=5, share=1.0),)
     assert verdict.kind == "uninitialized"
 
 
-def test_what_a_random_kernel_reads_beyond_an_input_is_told():
+def test_reads_of_a_random_kernel_beyond_an_input_are_found():
     _, verdict, _ = probed(lambda call: half(guarding(call) + 3), NOISE)
     assert verdict.kind == "out_of_bounds"
 
@@ -203,7 +203,7 @@ def test_what_a_random_kernel_gets_wrong_by_itself_depends_on_nothing(fill, coun
     assert verdict.kind == "value"
 
 
-def test_a_seed_of_a_clock_that_moves_on_meanwhile_is_no_dependence():
+def test_a_seed_from_a_clock_is_no_dependence():
     calls = itertools.count()
 
     def clocked(call):

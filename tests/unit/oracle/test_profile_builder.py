@@ -120,14 +120,14 @@ def test_a_refusal_outweighs_what_is_held():
     assert (entry.status, entry.cases) == ("refused", 1)
 
 
-def test_what_is_refused_again_and_again_is_asked_no_more():
+def test_a_departure_refused_again_and_again_is_tried_no_more():
     builder = profile_of(*[(STRIDED, REFUSED)] * (REFUSALS - 1))
     assert builder.open_part(STRIDED) == STRIDED
     builder.add(Judgement(case=STRIDED, verdict=REFUSED))
     assert builder.open_part(STRIDED) == replace(STRIDED, layout="contiguous")
 
 
-def test_what_was_held_once_is_asked_further_however_often_it_is_refused():
+def test_a_departure_held_once_is_tried_however_often_it_is_refused():
     builder = profile_of((STRIDED, Passed()), *[(STRIDED, REFUSED)] * REFUSALS)
     assert builder.open_part(STRIDED) == STRIDED
 
@@ -162,7 +162,7 @@ def test_what_several_calls_show_is_not_tried_on_simpler_cases():
     assert builder.fails.asked == []
 
 
-def test_published_inputs_that_failed_alike_are_not_asked_again():
+def test_published_inputs_that_failed_alike_are_not_tried_again():
     builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
     assert builder.add(Judgement(case=TIES, verdict=WRONG)) == replace(PUBLISHED, seed=TIES.seed)
     assert builder.fails.asked == []

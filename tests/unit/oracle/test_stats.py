@@ -16,7 +16,7 @@ def _compare(got, want, bound=0.1):
     return compare(output, reference, allowed, rounded=reference.to(torch.float32))
 
 
-def test_a_nan_that_is_due_is_right_and_stays_out_of_the_arithmetic():
+def test_an_expected_nan_is_right_and_stays_out_of_the_arithmetic():
     found = _compare([NAN, 1.0], [NAN, 1.0])
     assert (found.stats.num_exceeding, found.stats.max_abs) == (0, 0.0)
 
