@@ -185,7 +185,7 @@ def test_the_two_ends_of_a_rate_by_dtype_hold_what_one_end_alone_would_miss():
 TRUE_HALF = 0.4096
 
 
-def test_a_requested_dtype_has_its_column():
+def test_a_timed_dtype_counts_in_its_own_row():
     results = [result(dtypes=counted(float32=0), timing=timed(2.0, dtype="float32"))]
     (row,) = rates(results, ("method", "dtype", "category"))
     assert row.group(("method", "dtype", "category")) == ("one_shot", "float32", "Math")

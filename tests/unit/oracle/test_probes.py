@@ -184,7 +184,7 @@ def half(fill, count=None):
 
 
 @pytest.mark.parametrize("count", [None, itertools.count()])
-def test_unwritten_elements_of_a_random_kernel_are_found_with_and_without_a_seed(count):
+def test_unwritten_elements_of_a_random_kernel_are_found_at_any_count(count):
     _, verdict, _ = probed(lambda call: half(poisoned(call), count), NOISE)
     assert verdict.causes == (Cause(kind="uninitialized", elements=5, share=1.0),)
     assert verdict.kind == "uninitialized"
