@@ -15,13 +15,6 @@ from kerneltruth.runner.timing.messages import Supply
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _ALIGNMENT = 512
 _WORD = 8
-# Buffers up to this many elements are filled together.
-_TOGETHER = 2**16
-# Buffers of this many elements are filled one by one: reading their elements once, not twice, pays
-# off.
-_ONE_BY_ONE = 2**22
-# Of larger buffers only a part is hidden.
-_MOST_HIDDEN = 2**28
 # Looked up before a candidate could replace them.
 _copy_all = torch.ops.aten._foreach_copy_.default
 _multiply = torch.ops.aten.mul_.Tensor
@@ -41,6 +34,10 @@ class InputBuffers:
         slab: all rows, side by side.
         flat: the elements of each row.
         hidden: the words of all rows that `flip` turns into noise, by a `mask`.
+        together: buffers up to this many elements are filled together.
+        one_by_one: buffers of this many elements are filled one by one: reading their elements
+            once, not twice, pays off.
+        most_hidden: bytes of all buffers; of larger ones only a part is hidden.
     """
 
     supply: Supply
@@ -49,6 +46,9 @@ class InputBuffers:
     flat: tuple[torch.Tensor, ...] = ()
     hidden: torch.Tensor | None = None
     mask: int = 0
+    together: int = 2**16
+    one_by_one: int = 2**22
+    most_hidden: int = 2**28
 
     @property
     def count(self) -> int:
@@ -85,7 +85,7 @@ class InputBuffers:
         assert self.slab is not None
         if self.count == 0:
             return
-        if self.count <= _TOGETHER:
+        if self.count <= self.together:
             device = self.pool.device
             starts = torch.tensor(windows, dtype=torch.int64, device=device)
             fresh = _select(_bits(self.pool).unfold(0, self.count, 1), 0, starts)
@@ -97,7 +97,7 @@ class InputBuffers:
             return
         fresh = [self.flat[buffer] for buffer in buffers]
         found = [self.pool[start : start + self.count] for start in windows]
-        if scales and self.count >= _ONE_BY_ONE:
+        if scales and self.count >= self.one_by_one:
             factors = torch.tensor(scales, dtype=self.pool.dtype)
             for buffer, window, factor in zip(fresh, found, factors, strict=True):
                 _multiply_into(window, factor, out=buffer)
@@ -114,7 +114,7 @@ class InputBuffers:
     def _conceal(self, slab: torch.Tensor) -> None:
         """Choose how much of the buffers is hidden: all, or as much as is quick."""
         used = -(-self.count * slab.element_size() // _WORD)
-        width = max(1, min(used, _MOST_HIDDEN // (_WORD * max(slab.shape[0], 1))))
+        width = max(1, min(used, self.most_hidden // (_WORD * max(slab.shape[0], 1))))
         first = int.from_bytes(_urandom(7), "big") % (used - width + 1)
         self.hidden = slab.view(torch.int64)[:, first : first + width]
         self.mask = int.from_bytes(_urandom(_WORD), "big", signed=True) | 1

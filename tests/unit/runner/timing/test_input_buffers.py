@@ -6,7 +6,7 @@ import pytest
 import torch
 from children import floats
 
-from kerneltruth.runner.timing import input_buffers, timed_worker
+from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.timing.input_buffers import InputBuffers
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
@@ -24,8 +24,8 @@ def supply(shape=(3,), dtype="float32", pool=POOL):
     return Supply(name="x", dtype=dtype, shape=shape, pool=pool.numpy().tobytes(), shown=False)
 
 
-def held(shape, pool, count=4):
-    made = InputBuffers(supply=supply(shape), pool=pool)
+def held(shape, pool, count=4, **more):
+    made = InputBuffers(supply=supply(shape), pool=pool, **more)
     made.make(count)
     made.refill(range(count), [0, 1, 2, 3][:count], ())
     return made
@@ -75,13 +75,11 @@ def test_any_contents_of_a_buffer_are_hidden_and_come_back_bit_by_bit(dtype, sha
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64])
 @pytest.mark.parametrize(("together", "one_by_one"), [(2**16, 2**22), (2, 2**22), (2, 3)])
-def test_buffers_hold_windows_times_factors_however_they_are_filled(
-    monkeypatch, dtype, together, one_by_one
-):
-    monkeypatch.setattr(input_buffers, "_TOGETHER", together)
-    monkeypatch.setattr(input_buffers, "_ONE_BY_ONE", one_by_one)
+def test_buffers_hold_windows_times_factors_however_they_are_filled(dtype, together, one_by_one):
     elements = torch.linspace(-3, 3, 300).to(dtype)
-    made = InputBuffers(supply=supply((5, 7)), pool=elements)
+    made = InputBuffers(
+        supply=supply((5, 7)), pool=elements, together=together, one_by_one=one_by_one
+    )
     made.make(3)
     starts, factors = [0, 9, 18], [33 / 64, 0.5, 61 / 64]
     made.refill((2, 0, 1), starts, factors)
@@ -98,11 +96,10 @@ def test_small_buffers_are_hidden_completely():
     assert (made.slab[:, :15] != before[:, :15]).all()
 
 
-def test_an_unpredictable_part_of_large_buffers_is_hidden(monkeypatch):
-    monkeypatch.setattr(input_buffers, "_MOST_HIDDEN", 4 * 8 * 10)
+def test_an_unpredictable_part_of_large_buffers_is_hidden():
     found = set()
     for _ in range(8):
-        made = held((50,), POOL)
+        made = held((50,), POOL, most_hidden=4 * 8 * 10)
         before = made.slab.clone()
         made.flip()
         (first, *_, final) = (made.slab[0] != before[0]).nonzero().flatten().tolist()
