@@ -115,12 +115,16 @@ def keepers(monkeypatch, tmp_path):
     return made
 
 
-@pytest.fixture
-def stage():
+def stage_of(**more):
     evaluator = SimpleNamespace(
         runner=SimpleNamespace(device="cuda:0"), evaluate=lambda job, report: None
     )
-    return PerfStage(evaluator)
+    return PerfStage(evaluator, **more)
+
+
+@pytest.fixture
+def stage():
+    return stage_of()
 
 
 def test_one_timekeeper_times_all_that_come(stage, keepers):
@@ -157,7 +161,7 @@ def test_an_evaluator_elsewhere_times_against_the_same(monkeypatch, keepers, aga
 def test_the_stage_takes_a_choice_of_baselines(stage, keepers):
     assert [*stage.time([(job(), evaluation())])]
     assert keepers.baselines is None
-    assert [*PerfStage(stage._evaluator, baselines=("eager",)).time([(job(), evaluation())])]
+    assert [*stage_of(baselines=("eager",)).time([(job(), evaluation())])]
     assert keepers.baselines == ("eager",)
 
 
