@@ -25,7 +25,8 @@ from kerneltruth.engine.run_directory import environment, suite_hash
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS

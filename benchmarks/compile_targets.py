@@ -26,8 +26,8 @@ from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 

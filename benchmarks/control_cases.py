@@ -17,7 +17,7 @@ from typing import Any
 import machine
 from evaluations import Evaluation, Kind, chosen, evaluate_all, job_of
 
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 
 COLUMNS = ("pass", "flagged", "declined", "unrefereeable", "unsupported_here", "infra")
 

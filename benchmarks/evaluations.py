@@ -20,7 +20,8 @@ from kerneltruth.engine.scheduling.scheduler import Done, Lost
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner

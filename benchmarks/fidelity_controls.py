@@ -30,9 +30,9 @@ from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task

@@ -20,7 +20,7 @@ from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle import case_loop, kernel_fact
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find

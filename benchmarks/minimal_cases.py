@@ -35,7 +35,8 @@ from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task

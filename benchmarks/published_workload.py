@@ -38,7 +38,7 @@ def workload(device: str, workers: int | None) -> dict[str, Any]:
     from evaluations import Evaluation, evaluate_all, job_of
 
     from kerneltruth.corpus.published import ENTRIES
-    from kerneltruth.oracle.case_loop import Plan
+    from kerneltruth.oracle.plan import Plan
 
     plan = Plan(
         strategies=("default",),

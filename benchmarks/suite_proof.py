@@ -19,8 +19,8 @@ import torch
 from kerneltruth.documents.model import dumps
 from kerneltruth.engine.proof import Proof, prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.pytorch import eager_candidate
 from kerneltruth.tasks import core, earlier, suite, tritonbench

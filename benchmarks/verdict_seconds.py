@@ -36,7 +36,7 @@ from kerneltruth.engine.submissions import EFFORT
 from kerneltruth.errors import UserError
 from kerneltruth.oracle import candidate_session, case_loop, expectation
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.suites.entries import candidate_of, match_tasks

@@ -155,8 +155,8 @@ def good(candidate):
 def _failed_run(kt, tmp_path_factory):
     folder = tmp_path_factory.mktemp("failed") / "run"
     kernel = CORPUS / "bugs" / "relu_nan_swallowed.py"
-    arguments = ("--task", "relu", "--cases", "40", "--device", "cpu", "--out", folder)
-    ran = kt("check", kernel, *arguments)
+    arguments = ("--task", "relu", "--contract", "torch", "--cases", "40", "--device", "cpu")
+    ran = kt("check", kernel, *arguments, "--out", folder)
     assert ran.code == 1, ran
     return folder
 

@@ -14,7 +14,7 @@ from kerneltruth.tasks.core import TASKS
 def test_a_correct_kernel_passes_under_every_method(kt, bounds, candidate, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = "import torch\ndef softmax(x, dim):\n    return torch.softmax(x, dim)\n"
-    options = ("--bounds", bounds, "--strategy", "default", "--cases", "4", "--device", "cpu")
+    options = ("--bounds", bounds, "--strategy", "default", "--dtype", "fp32", "--device", "cpu")
     ran = kt("check", candidate(text), *options, "--json")
     assert (ran.code, json.loads(ran.out)["verdict"]) == (0, "pass")
 

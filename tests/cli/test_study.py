@@ -76,7 +76,10 @@ def test_the_commands_of_the_script_are_commands(kt):
 def test_a_part_of_it_comes_out_as_planned(kt, study, tmp_path):
     tasks = ("relu", "fused_mul_sub", "permute_copy")
     chosen = [word for name in tasks for word in ("--task", name)]
-    for method, more in (("one_shot", ()), ("refine", ("--rounds", 3, "--cases", 12))):
+    for method, more in (
+        ("one_shot", ()),
+        ("refine", ("--rounds", 3, "--cases", 12, "--contract", "torch")),
+    ):
         model = f"replay:{STUDY / 'replies' / method}.jsonl"
         ran = kt(
             *("generate", "--suite", "kernelbenchx", "--method", method, "--model", model),
@@ -84,7 +87,8 @@ def test_a_part_of_it_comes_out_as_planned(kt, study, tmp_path):
         )
         assert ran.code == 0, ran
     ran = kt(
-        *("run", "--candidates", tmp_path / "answers", "--cases", 12, "--device", "cpu"),
+        *("run", "--candidates", tmp_path / "answers", "--cases", 12, "--contract", "torch"),
+        *("--device", "cpu"),
         *("--out", tmp_path / "run", "--no-explain"),
     )
     assert ran.code == 0, ran

@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.engine.evaluator import EvaluationRequest
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find

@@ -7,7 +7,7 @@ import pytest
 
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import CompileError, Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 

@@ -146,7 +146,7 @@ def test_the_judge_never_touches_the_device():
         "import torch\n"
         "from kerneltruth.engine.evaluator import Evaluator, Job\n"
         "from kerneltruth.oracle.bounds import Policy\n"
-        "from kerneltruth.oracle.case_loop import Plan\n"
+        "from kerneltruth.oracle.plan import Plan\n"
         "from kerneltruth.oracle.verdict import word\n"
         "from kerneltruth.runner.candidate import read_candidate\n"
         "candidate = read_candidate('def relu(x): return x.clamp(min=0)', 'f.py',\n"

@@ -9,7 +9,7 @@ from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find

@@ -12,8 +12,9 @@ from kerneltruth.explain.reproducer.script import script
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.suite.optimizer import TASKS as DECLARED

@@ -7,8 +7,9 @@ from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
-from kerneltruth.oracle.verdict import is_bad
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.verdict import Failed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find
@@ -23,7 +24,7 @@ def evaluator(runner):
 
 @pytest.fixture(scope="session")
 def verdict_on(evaluator):
-    """The verdict on a candidate: its first failure, after which nothing more is judged."""
+    """The verdict on a candidate: its first wrong result, after which nothing more is judged."""
 
     def judge(task, candidate, plan):
         with CandidateSession(
@@ -37,7 +38,7 @@ def verdict_on(evaluator):
             for event in evaluate_cases(session, plan):
                 if isinstance(event, AttemptEnded):
                     return event.attempt.verdict
-                if is_bad(event.judgement.verdict):
+                if isinstance(event.judgement.verdict, Failed):
                     return event.judgement.verdict
         raise AssertionError("an attempt has an end")
 
@@ -54,7 +55,7 @@ def evaluate(evaluator):
         candidate = read_candidate(
             source(entry), f"{name}.py", task_names=tuple(TASKS), task=entry.task
         )
-        plan = Plan(seed=seed, cases=cases, compile=False)
+        plan = Plan(seed=seed, cases=cases, whole=True, compile=False)
         job = EvaluationRequest(name=name, task=entry.task, candidate=candidate, plan=plan)
         return evaluator.evaluate(job).attempt
 

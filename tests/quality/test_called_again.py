@@ -6,16 +6,16 @@ from msgspec.structs import replace
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.published import published_case
 from kerneltruth.engine.evaluator import EvaluationRequest
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
 
 
-def verdict(evaluator, key, source, cases=10):
+def verdict(evaluator, key, source, cases=10, contract="core"):
     name = TASKS[key].name
     candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
-    plan = Plan(cases=cases, compile=False, dtypes=("float32",))
+    plan = Plan(cases=cases, contract=contract, compile=False, dtypes=("float32",))
     return evaluator.evaluate(
         EvaluationRequest(name="one", task=key, candidate=candidate, plan=plan)
     ).attempt.verdict
@@ -121,7 +121,8 @@ def test_what_a_fresh_child_has_wrong_too_is_no_state_and_no_pass(evaluator):
 
 
 def test_a_random_kernel_that_ignores_strides_is_said_to(evaluator):
-    found = verdict(evaluator, "kernelbenchx/fused_hardshrink_dropout", IGNORES_STRIDES, cases=24)
+    key = "kernelbenchx/fused_hardshrink_dropout"
+    found = verdict(evaluator, key, IGNORES_STRIDES, cases=24, contract="torch")
     assert isinstance(found, Failed)
     assert found.kind == "assumes_contiguous"
     assert found.inputs == ("input",)

@@ -4,7 +4,7 @@ import pytest
 
 from faulty_relus import FAULTY, RIGHT
 from kerneltruth.engine.evaluator import EvaluationRequest
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 
@@ -13,7 +13,7 @@ from kerneltruth.runner.candidate import read_candidate
 def judge(evaluator):
     def judge_one(source):
         candidate = read_candidate(source, "relu.py", task_names=("relu",), task="relu")
-        plan = Plan(cases=24, compile=False)
+        plan = Plan(cases=24, contract="torch", compile=False)
         return evaluator.evaluate(
             EvaluationRequest(name="relu", task="relu", candidate=candidate, plan=plan)
         ).attempt

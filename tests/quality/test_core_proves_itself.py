@@ -8,8 +8,8 @@ from kerneltruth.corpus.eager import eager_source
 from kerneltruth.engine.idle import idle_attributes, idle_dims
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.core import FOLDER, TASKS

@@ -5,8 +5,9 @@ import pytest
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.spec import Dim, Output, task

@@ -6,8 +6,8 @@ Each candidate has its products in TF32, as `tl.dot` has them on a GPU.
 import pytest
 
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 

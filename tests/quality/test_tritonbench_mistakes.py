@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_of
@@ -301,7 +301,7 @@ def verdict(verdict_on):
     """What is said of a candidate for a task."""
 
     def judge(name, candidate):
-        plan = Plan(seed=0, cases=CASES, compile=False)
+        plan = Plan(seed=0, cases=CASES, whole=True, compile=False)
         return word(verdict_on(f"tritonbench/{name}", candidate, plan))
 
     return judge

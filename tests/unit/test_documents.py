@@ -26,8 +26,9 @@ from kerneltruth.oracle import bounds, decoys, probes, verdict
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes

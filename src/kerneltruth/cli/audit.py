@@ -9,6 +9,7 @@ import typer
 from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     AsJson,
+    ContractOption,
     Device,
     Out,
     Seed,
@@ -52,6 +53,7 @@ def audit(
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")
     ] = True,
+    contract: ContractOption = "core",
     target: Targets = None,
 ) -> None:
     """Judge the built-in corpus, and run the peers' checks on the same kernels."""
@@ -70,6 +72,7 @@ def audit(
         only=tuple(only or ()),
         cases=cases or (33 if suite is None else 16),
         promises=suite is not None and cases is None,
+        contract=contract,
         baselines=baselines,
         targets=tuple(target or ("sm_90",)),
         suite=suite,

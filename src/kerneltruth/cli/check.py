@@ -11,6 +11,7 @@ from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     Annotations,
     AsJson,
+    ContractOption,
     Device,
     DrawnSeed,
     JUnit,
@@ -52,6 +53,7 @@ def check(
     ] = True,
     domain: Annotated[str, typer.Option("--domain", help="core or extended.")] = "extended",
     require_kernel: RequireKernel = False,
+    contract: ContractOption = "core",
     target: Targets = None,
     junit: JUnit = None,
     annotations: Annotations = False,
@@ -77,6 +79,7 @@ def check(
         tf32=tf32,
         domain=domain,
         require_kernel=require_kernel,
+        contract=contract,
         targets=tuple(target or ("sm_90",)),
         device=device,
         seed=settled_seed(seed, out),

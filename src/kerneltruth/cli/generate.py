@@ -11,6 +11,7 @@ import typer
 from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     AsJson,
+    ContractOption,
     Device,
     DrawnSeed,
     Out,
@@ -54,6 +55,7 @@ def generate(
     rounds: Annotated[
         int | None, typer.Option("--rounds", help="refine: answers in a chain at most; default 4.")
     ] = None,
+    contract: ContractOption = "core",
     cases: Annotated[
         int | None,
         typer.Option(
@@ -168,6 +170,7 @@ def generate(
         workers=workers,
         deadline_s=timeout,
         cases=cases,
+        contract=contract,
     )
     document = follow(run_generate(options), quiet=as_json)
     show_document(document, generate_view, as_json)

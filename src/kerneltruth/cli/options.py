@@ -66,6 +66,10 @@ SearchedSuite = Annotated[
 Strategies = Annotated[
     list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
 ]
+ContractOption = Annotated[
+    str,
+    typer.Option("--contract", help="What decides: published, core or torch (see `tasks NAME`)."),
+]
 Targets = Annotated[
     list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
 ]

@@ -11,6 +11,7 @@ from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     Annotations,
     AsJson,
+    ContractOption,
     Device,
     DrawnSeed,
     JUnit,
@@ -43,6 +44,7 @@ def run_(
     ] = None,
     strategy: Strategies = None,
     require_kernel: RequireKernel = False,
+    contract: ContractOption = "core",
     stage: Annotated[
         str, typer.Option("--stage", help="How far to go: call, exe or perf.")
     ] = "perf",
@@ -99,6 +101,7 @@ def run_(
         cases=cases,
         strategies=tuple(strategy or ()),
         require_kernel=require_kernel,
+        contract=contract,
         stages=stages_until(stage),
         explain=explain,
         baselines=baselines,

@@ -113,6 +113,7 @@ class FeedbackRecord(Model, frozen=True, kw_only=True):
 
     seed: int
     cases: int
+    contract: str = ""
 
 
 class GenerationResult(Model, frozen=True, kw_only=True):

@@ -18,14 +18,17 @@ import msgspec
 from kerneltruth import __version__
 from kerneltruth.errors import InternalError, UserError
 
-SCHEMA = 1
+SCHEMA = 2
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 T = TypeVar("T")
 # Turns a document of one schema into one of the next.
 Update = Callable[[dict[str, object]], dict[str, object]]
-UPDATES: dict[int, Update] = {}
+UPDATES: dict[int, Update] = {
+    # What schema 2 adds is missing in what schema 1 wrote, and is shown as that.
+    1: dict,
+}
 
 if TYPE_CHECKING:
     Number = float

@@ -330,16 +330,20 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
 
     Attributes:
         promised: whether the task's prompt promises it.
+        decisive: whether the contract asks it.
         cases: how many cases held.
         reason: why it was refused or not tried.
         failure: the first case that breaks it, or that is refused.
+        finding: name of the finding's file; None where there is none.
     """
 
     status: Status
     promised: bool
+    decisive: bool = False
     cases: int = 0
     reason: str | None = None
     failure: Judgement | None = None
+    finding: str | None = None
 
 
 class Attempt(Model, frozen=True, kw_only=True):
@@ -347,16 +351,16 @@ class Attempt(Model, frozen=True, kw_only=True):
 
     Attributes:
         torch_only: whether the source has no kernel of its own, only calls of PyTorch.
-        verdict: of the first failing case, or of the whole if none failed.
+        verdict: of the case that decides, or of the whole if none that decides failed.
         cases: cases judged (declined and unrefereeable ones not among them).
-        failed: how many of them failed.
+        failed: how many of them break or refuse what the contract asks.
         dtypes: the same by dtype, and how many calls came back to be judged.
         declined: refusals in the extended domain.
         unrefereeable: cases that were replaced because their bound has no teeth, by reason.
         void: cases that were replaced because PyTorch's own function fails them too, by reason.
         skipped: cases not run, with a count and the reason.
         interface: outputs whose form differs from the promise while their values are right.
-        failure: the first failing judgement.
+        failure: the judgement that decides.
         minimal: the smallest failing case found.
         explanation: where and how the output is wrong, in one or two sentences.
         shown: of the smallest case, the inputs, what is expected and what came, where that is
@@ -370,6 +374,8 @@ class Attempt(Model, frozen=True, kw_only=True):
             earlier version judged.
         score: from 0 to 1, by the profile (see `oracle.score`).
         kernel: whose work a call is; None where none returned, or an earlier version judged.
+        contract: whose obligations decided; empty where an earlier version judged.
+        hazards: what is silently wrong beyond the contract: a line by obligation.
     """
 
     task: str
@@ -397,6 +403,8 @@ class Attempt(Model, frozen=True, kw_only=True):
     profile: dict[str, ProfileEntry] = field(default_factory=dict)
     score: Number | None = None
     kernel: KernelFact | None = None
+    contract: str = ""
+    hazards: dict[str, str] = field(default_factory=dict)
 
 
 class Digests(Model, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     same_as: str | None
     profile: dict[str, Status] = field(default_factory=dict)
     score: Number | None = None
+    hazards: tuple[str, ...] = ()
 
 
 class ObligationCounts(Model, frozen=True, kw_only=True):
@@ -64,8 +65,9 @@ class NotRead(Model, frozen=True, kw_only=True):
 class RunDocument(Model, frozen=True, kw_only=True):
     """`run --json`."""
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     suite: str
+    contract: str
     seed: int
     attempts: int
     stages: dict[str, dict[str, int]]
@@ -83,10 +85,21 @@ class RunDocument(Model, frozen=True, kw_only=True):
     obligations: dict[str, ObligationCounts] = field(default_factory=dict)
 
 
+class AuditObligation(Model, frozen=True, kw_only=True):
+    """What became of one obligation; `finding` shows the case that breaks it."""
+
+    status: Status
+    decisive: bool
+    cases: int
+    reason: str | None
+    finding: str | None
+
+
 class AuditKernel(Model, frozen=True, kw_only=True):
     """One kernel of the corpus, with the judge's verdict and those of the peers' checks.
 
-    A bug is `caught` if it is wrong and breaks the `obligation` that it was planted against.
+    A bug is `caught` if it breaks the `obligation` that it was planted against, or refuses it.
+    `peer_checks` has what each peer's check says, and `illusion_for` those that pass a bug.
     """
 
     name: str
@@ -95,6 +108,8 @@ class AuditKernel(Model, frozen=True, kw_only=True):
     fault: str | None
     obligation: str | None
     caught: bool
+    contract: str
+    passed: bool
     verdict: VerdictWord
     kind: str | None
     cases: int
@@ -104,8 +119,11 @@ class AuditKernel(Model, frozen=True, kw_only=True):
     minimal_shown: str
     explanation: str
     finding: str | None
-    baselines: dict[str, Literal["pass", "fail", "error"]]
-    baseline_reasons: dict[str, str]
+    hazards: tuple[str, ...]
+    profile: dict[str, AuditObligation]
+    score: Number | None
+    peer_checks: dict[str, Literal["pass", "fail", "error"]]
+    peer_check_reasons: dict[str, str]
     illusion_for: tuple[str, ...]
     declined: int
     unrefereeable: int
@@ -135,7 +153,7 @@ class AuditSummary(Model, frozen=True, kw_only=True):
 class AuditDocument(Model, frozen=True, kw_only=True):
     """`audit --json`."""
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     kernels: tuple[AuditKernel, ...]
     summary: AuditSummary
     notes: dict[str, int]

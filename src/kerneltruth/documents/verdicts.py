@@ -42,23 +42,28 @@ class ObligationDocument(Model, frozen=True, kw_only=True):
 
     status: Status
     promised: bool
+    decisive: bool
     cases: int
     reason: str | None
     kind: FailKind | None
     detail: str
     case: Case | None
     case_summary: str | None
+    finding: str | None
 
 
 class CheckDocument(Model, frozen=True, kw_only=True):
     """`check --json`."""
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     task: str
     also_in: tuple[str, ...]
     candidate: CandidateRef
     torch_only: bool
+    contract: str
+    passed: bool
     verdict: VerdictWord
+    hazards: tuple[str, ...]
     declined: tuple[DeclinedCase, ...]
     kind: FailKind | None
     output: str | None

@@ -44,6 +44,7 @@ class ListedLine:
     same_as: str | None
     profile: dict[str, Status] = field(default_factory=dict)
     score: float | None = None
+    hazards: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: dict[str, Json]) -> ListedLine:
@@ -70,6 +71,7 @@ class ListedLine:
             same_as=line.same_as or None,
             profile={k: e.status for k, e in attempt.profile.items()} if attempt else {},
             score=attempt.score if attempt else None,
+            hazards=tuple(attempt.hazards.values()) if attempt else (),
         )
 
 
@@ -115,6 +117,7 @@ def _candidate(line: ListedLine, judged: ListedLine) -> RunCandidate:
         same_as=line.same_as,
         profile=judged.profile,
         score=judged.score,
+        hazards=judged.hazards,
     )
 
 

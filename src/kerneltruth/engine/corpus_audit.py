@@ -10,8 +10,8 @@ from collections.abc import Generator, Iterator
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash
-from kerneltruth.documents.records import Failed
-from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
+from kerneltruth.documents.records import Failed, Passed, ProfileEntry
+from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.events import Step
@@ -23,7 +23,8 @@ from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.contract import contract_named
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.peers import CHECKS
 from kerneltruth.runner.candidate import read_candidate
@@ -83,9 +84,16 @@ def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:
         name=entry.name,
         task=entry.task,
         candidate=candidate,
-        plan=Plan(seed=options.seed, cases=options.cases, deadline_s=options.deadline_s),
+        plan=Plan(
+            seed=options.seed,
+            cases=options.cases,
+            whole=True,
+            contract=contract_named(options.contract).name,
+            deadline_s=options.deadline_s,
+        ),
         baseline_seed=options.seed if options.baselines else None,
         effort=EFFORT,
+        obligation=entry.breaks,
     )
 
 
@@ -143,7 +151,7 @@ def _document(
     kernels = [_kernel(entry, results[entry.name]) for entry in entries if entry.name in results]
     controls = [k for k in kernels if k.role == "control"]
     bugs = [k for k in kernels if k.role == "bug"]
-    clean = sum(k.verdict == "pass" for k in controls)
+    clean = sum(k.passed and not k.hazards for k in controls)
     caught = sum(k.caught for k in bugs)
     notes: Counter[str] = Counter()
     for kernel in kernels:
@@ -182,15 +190,18 @@ _CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
 def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
     attempt = attempt_in(line)
     verdict = attempt.verdict
-    baselines = {name: result.verdict for name, result in (line.baselines or {}).items()}
-    wrong = entry.role == "bug" and verdict.word in _CAUGHT
+    peers = {name: result.verdict for name, result in (line.baselines or {}).items()}
+    broken = [k for k, e in attempt.profile.items() if e.status in ("broken", "refused")]
+    wrong = entry.role == "bug" and bool(broken or verdict.word in _CAUGHT)
     return AuditKernel(
         name=entry.name,
         task=entry.task,
         role=entry.role,
         fault=entry.fault,
         obligation=entry.breaks,
-        caught=wrong and attempt.profile[entry.breaks or ""].status in ("broken", "refused"),
+        caught=entry.role == "bug" and entry.breaks in broken,
+        contract=attempt.contract,
+        passed=isinstance(verdict, Passed),
         verdict=verdict.word,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
         cases=attempt.cases,
@@ -200,9 +211,12 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         minimal_shown=attempt.shown,
         explanation=attempt.explanation,
         finding=line.finding or None,
-        baselines=baselines,
-        baseline_reasons={n: r.why for n, r in (line.baselines or {}).items() if r.why},
-        illusion_for=tuple(n for n, says in baselines.items() if wrong and says == "pass"),
+        hazards=tuple(attempt.hazards.values()),
+        profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
+        score=attempt.score,
+        peer_checks=peers,
+        peer_check_reasons={n: r.why for n, r in (line.baselines or {}).items() if r.why},
+        illusion_for=tuple(n for n, says in peers.items() if wrong and says == "pass"),
         declined=len(attempt.declined),
         unrefereeable=sum(attempt.unrefereeable.values()),
         void=sum(attempt.void.values()),
@@ -210,4 +224,14 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         compiled=len(attempt.binaries),
         worst_ratio=attempt.worst_ratio,
         seconds=attempt.seconds,
+    )
+
+
+def _obligation(entry: ProfileEntry) -> AuditObligation:
+    return AuditObligation(
+        status=entry.status,
+        decisive=entry.decisive,
+        cases=entry.cases,
+        reason=entry.reason,
+        finding=entry.finding,
     )

@@ -23,9 +23,10 @@ from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -55,6 +56,7 @@ class EvaluationRequest:
         task: name of the task.
         baseline_seed: from which the peers' checks draw; None leaves them out.
         effort: what explaining a failure may cost; None leaves it out.
+        obligation: of which a failure is explained where none decides; None leaves it out.
         timed: whether a right kernel is to be timed afterwards.
     """
 
@@ -64,6 +66,7 @@ class EvaluationRequest:
     plan: Plan
     baseline_seed: int | None = None
     effort: DiagnosisEffort | None = None
+    obligation: str | None = None
     timed: bool = False
 
 
@@ -166,9 +169,11 @@ class Evaluator:
                 report(1)
         assert attempt is not None
         tags: tuple[str, ...] = ()
-        if attempt.failure is not None and job.effort is not None:
-            others = [j for j in judgements if j is not attempt.failure]
-            diagnosis = diagnose(session, attempt.failure, others, job.effort)
+        planted = attempt.profile.get(job.obligation or "")
+        failure = attempt.failure or (planted.failure if planted else None)
+        if failure is not None and job.effort is not None:
+            others = [j for j in judgements if j is not failure]
+            diagnosis = diagnose(session, failure, others, job.effort)
             tags = diagnosis.tags
             attempt = diagnosis.added_to(attempt)
         else:

@@ -13,7 +13,14 @@ from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.case import Domain
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import Attempt, Failed, Judgement, ProfileEntry, Verdict
+from kerneltruth.documents.records import (
+    Attempt,
+    Failed,
+    Judgement,
+    Passed,
+    ProfileEntry,
+    Verdict,
+)
 from kerneltruth.documents.verdicts import (
     CheckDocument,
     DeclinedCase,
@@ -31,7 +38,10 @@ from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.contract import contract_named
+from kerneltruth.oracle.dealing import planned_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
@@ -73,22 +83,31 @@ def _judge_file(
             kept, finding = attempt_in(done[0]), done[0].finding or None
             return _document(options, kept, store, finding, seconds=kept.seconds)
         attempt = yield from _judge(evaluator, job)
-        finding = store_attempt(store, job, attempt, environment(runner.device), policy=policy)
+        kept, finding = store_attempt(
+            store, job, attempt, environment(runner.device), policy=policy
+        )
         store.finish()
-        kept, seconds = attempt, time.monotonic() - start
+        seconds = time.monotonic() - start
         return _document(options, kept, store, finding, seconds=seconds)
 
 
 def _job(options: CheckRequest, policy: Policy) -> EvaluationRequest:
     candidate, task = recognize(options.file, options.task, options.suite)
+    contract = contract_named(options.contract)
     domain: Domain = "core" if options.domain == "core" else "extended"
+    if domain == "core" and contract.name == "torch":
+        raise UserError(
+            "--domain core: it leaves out what --contract torch decides by; leave out one of them"
+        )
     plan = Plan(
         seed=options.seed,
         strategies=options.strategies,
         cases=options.cases or CASES_OF_FILE,
+        whole=True,
         promises=options.cases is None,
         dtypes=_dtypes(options.dtypes, task, domain) or bounded_dtypes(task, policy),
         domain=domain,
+        contract=contract.name,
         deadline_s=options.deadline_s,
         require_kernel=options.require_kernel,
     )
@@ -118,7 +137,7 @@ def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ..
 def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None, Attempt]:
     judgements: list[Judgement] = []
     task = find(job.task)
-    total = job.plan.total(task, evaluator.runner.device)
+    total = planned_cases(task, job.plan, evaluator.runner.device)
     with CandidateSession(
         task,
         job.candidate,
@@ -164,7 +183,10 @@ def _document(
         also_in=() if chosen else tuple(elsewhere(find(attempt.task))),
         candidate=attempt.candidate,
         torch_only=attempt.torch_only,
+        contract=attempt.contract,
+        passed=isinstance(verdict, Passed),
         verdict=verdict.word,
+        hazards=tuple(_hazard(attempt, key) for key in attempt.hazards),
         declined=tuple(DeclinedCase(case=c.summary(), reason=why) for c, why in attempt.declined),
         kind=failed.kind if failed else None,
         output=failed.output if failed else None,
@@ -207,13 +229,20 @@ def _obligation(entry: ProfileEntry) -> ObligationDocument:
     return ObligationDocument(
         status=entry.status,
         promised=entry.promised,
+        decisive=entry.decisive,
         cases=entry.cases,
         reason=entry.reason,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
         detail="" if verdict is None else _said(verdict),
         case=failure.case if failure else None,
         case_summary=failure.case.summary() if failure else None,
+        finding=entry.finding,
     )
+
+
+def _hazard(attempt: Attempt, key: str) -> str:
+    finding = attempt.profile[key].finding
+    return attempt.hazards[key] + (f" (finding {finding.removesuffix('.json')})" if finding else "")
 
 
 def _said(verdict: Verdict) -> str:

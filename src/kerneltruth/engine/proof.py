@@ -13,8 +13,9 @@ from kerneltruth.engine.idle import idle_attributes, idle_dims
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -54,7 +55,9 @@ class Proof:
         """Return whether every dtype had judged cases and none was flagged."""
         if self.trouble is not None:
             return not self.flagged
-        return bool(self.cases) and all(self.cases.values()) and not self.flagged
+        # Without a bound only empty cases are judged, which prove nothing.
+        judged = sum(self.cases.values()) > self.unrefereeable.total()
+        return judged and all(self.cases.values()) and not self.flagged
 
     def document(self) -> TaskProof:
         """Return the proof as `audit --suite --json` prints it."""

@@ -13,6 +13,7 @@ EXECUTORS = ("local", "ray")
 # Cases of one file; and of one of many, unless trying the task's promises takes more.
 CASES_OF_FILE = 48
 CASES = 16
+CONTRACT = "core"
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
@@ -30,6 +31,7 @@ class CheckRequest:
     tf32: bool = True
     domain: str = "extended"
     require_kernel: bool = False
+    contract: str = CONTRACT
     targets: tuple[str, ...] = ("sm_90",)
     device: str = "auto"
     seed: int = 0
@@ -63,6 +65,7 @@ class RunRequest:
     cases: int | None = None
     strategies: tuple[str, ...] = ()
     require_kernel: bool = False
+    contract: str = CONTRACT
     stages: tuple[str, ...] = STAGES
     explain: bool = True
     baselines: bool = False
@@ -95,6 +98,7 @@ class AuditRequest:
     deadline_s: float = 20.0
     only: tuple[str, ...] = ()
     cases: int = 33
+    contract: str = CONTRACT
     promises: bool = False
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)

@@ -27,7 +27,7 @@ def store_attempt(
     *,
     about: ResultLine | None = None,
     policy: Policy | None = None,
-) -> str | None:
+) -> tuple[Attempt, str | None]:
     """Store an attempt. The result line comes last: it promises that the rest is there.
 
     Args:
@@ -39,17 +39,34 @@ def store_attempt(
         policy: of the bounds; None takes the usual one.
 
     Returns:
-        The finding's file name, if the attempt failed.
+        The attempt with the findings of what it breaks beside what decides, and the name of the
+        file of the finding that decides, if it failed.
     """
     store.write_source(job.candidate.source)
+    used = policy or Policy()
+    where = {**environment, **origin_of(job.task)}
     name = None
     if attempt.failure is not None:
-        used = policy or Policy()
-        where = {**environment, **origin_of(job.task)}
         finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
-    slim = replace(attempt, error_map=None)
+    profile = dict(attempt.profile)
+    for key, entry in attempt.profile.items():
+        if entry.status == "broken" and entry.failure == attempt.failure:
+            profile[key] = replace(entry, finding=name)
+        elif entry.status == "broken" and entry.failure is not None:
+            failed = replace(
+                attempt,
+                failure=entry.failure,
+                minimal=None,
+                explanation="",
+                error_map=None,
+                shown="",
+            )
+            other = finding_of(failed, where, bounds=used.method, tf32=used.tf32)
+            # Its inputs follow from its seed: most of these are never looked at.
+            profile[key] = replace(entry, finding=store.write_finding(other, {}).name)
+    slim = replace(attempt, error_map=None, profile=profile)
     line = about or ResultLine(key=job.name, name=job.name)
     store.append(job.name, structs.replace(line, attempt=slim, finding=name))
-    return name
+    return slim, name

@@ -23,7 +23,7 @@ from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
-from kerneltruth.engine.requests import CASES, RunRequest
+from kerneltruth.engine.requests import CASES, CONTRACT, RunRequest
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
@@ -34,7 +34,8 @@ from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.contract import contract_named
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
@@ -68,6 +69,7 @@ def _judge(
     # Refuse wrong options before anything begins.
     check_baselines(options.against)
     strategies_of(options.strategies)
+    contract_named(options.contract)
     tasks = accepted_by(suite)
     data_set = data_set_of(suite)
     entries: list[Entry] = []
@@ -81,6 +83,7 @@ def _judge(
         raise UserError(_nothing(options, broken))
     asked: list[object] = [options.suite, options.cases, options.strategies, options.stages]
     asked += [runner.device]
+    asked += [["contract", options.contract]] if options.contract != CONTRACT else []
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
     asked += ["require_kernel"] if options.require_kernel else []
@@ -193,7 +196,9 @@ class _Run:
             seed=options.seed,
             strategies=options.strategies,
             cases=1 if only_call else options.cases or CASES,
+            whole=not only_call,
             promises=options.cases is None and not only_call,
+            contract=contract_named("published" if only_call else options.contract).name,
             deadline_s=options.deadline_s,
             require_kernel=options.require_kernel,
         )
@@ -280,6 +285,7 @@ class _Run:
             of_category.setdefault(line.category, []).append(candidate)
         return RunDocument(
             suite=self._options.suite,
+            contract=self._options.contract,
             seed=self._options.seed,
             attempts=len(lines),
             stages={stage: dict(c) for stage, c in self._counts.items()},

@@ -18,8 +18,8 @@ from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.pytorch import eager_of, own_function

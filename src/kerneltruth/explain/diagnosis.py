@@ -20,7 +20,7 @@ from kerneltruth.explain.minimize.cases import domain, minimize_case
 from kerneltruth.explain.minimize.search import MinimizeBudget, Shrunk
 from kerneltruth.explain.shown import shown
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.contract import said
+from kerneltruth.oracle.claims import said
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts

@@ -113,7 +113,9 @@ def _asked(
     options: GenerateRequest, method: Method, sampling: Sampling, model: ChatModel, prompts: Prompts
 ) -> GenerationManifest:
     replayed = (options.model or "").startswith(PREFIX)
-    feedback = FeedbackRecord(seed=options.seed, cases=options.cases or CASES)
+    feedback = FeedbackRecord(
+        seed=options.seed, cases=options.cases or CASES, contract=options.contract
+    )
     return GenerationManifest(
         suite=absolute(options.suite),
         method=method.name,

@@ -61,6 +61,7 @@ class GenerateRequest:
         model: a name that the endpoint knows, or `replay:FILE`.
         source: the path that `--method import` reads.
         cases: judged per round of `refine`; None as for `run`.
+        contract: by which `refine` judges.
     """
 
     suite: str
@@ -80,4 +81,5 @@ class GenerateRequest:
     workers: int | None = None
     deadline_s: float = 20.0
     cases: int | None = None
+    contract: str = "core"
     targets: tuple[str, ...] = ("sm_90",)

@@ -25,7 +25,8 @@ from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.review import Review
 from kerneltruth.generate.transcript import Exchange
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.contract import contract_named
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
 from kerneltruth.suites.replies import code_of
@@ -73,6 +74,8 @@ class Reviewer:
         self._plan = Plan(
             seed=derive(options.seed, "feedback"),
             cases=options.cases or CASES,
+            contract=contract_named(options.contract).name,
+            whole=True,
             promises=options.cases is None,
             deadline_s=options.deadline_s,
         )

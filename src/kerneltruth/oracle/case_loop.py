@@ -1,23 +1,18 @@
-"""Cases in order, a call and a ruling for each, and what it comes to."""
+"""Cases in turn: a call and a ruling for each, until the plan is carried out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
 from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.published import published_case
-from kerneltruth.cases.strategies import enough_cases, generate
-from kerneltruth.documents.case import Case, Domain
-from kerneltruth.documents.model import model_of
+from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import (
-    Attempt,
-    BinaryRecord,
-    CandidateRef,
     Judgement,
     KernelFact,
 )
@@ -27,27 +22,23 @@ from kerneltruth.oracle.again import (
     kept_from_others,
     telling,
 )
-from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event
 from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.dealing import deal
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kernel_fact import (
-    kernel_entry,
     kernel_fact,
-    launches_none,
-    with_kernel_required,
 )
+from kerneltruth.oracle.obligations import departures
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.profile import Outcome, ProfileBuilder, outcome_of
-from kerneltruth.oracle.score import score
+from kerneltruth.oracle.profile import Outcome, ProfileBuilder, not_tried, outcome_of
 from kerneltruth.oracle.tally import Tally
 from kerneltruth.oracle.verdict import (
-    CompileError,
-    Crashed,
     Declined,
     Failed,
-    Infra,
     Passed,
+    RuntimeFault,
     TimedOut,
     Unrefereeable,
     UnsupportedHere,
@@ -56,132 +47,17 @@ from kerneltruth.oracle.verdict import (
     is_bad,
     word,
 )
-from kerneltruth.runner.candidate import is_torch_only
-from kerneltruth.runner.protocol import Observation
-from kerneltruth.tasks.spec import Task
 
 CONFIGS_ON_FIRST_CASE = 8
+# So many other cases are tried in place of one that could not be judged.
+INSTEAD = 8
+# What stands for published values that no bound can judge: an output that is constant, say.
+OTHER_VALUES = ("normal", "uniform")
+# After so many calls that do not return, nothing more is called.
+HANGS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to try, and when to stop.
-
-    Attributes:
-        seed: master seed of the cases.
-        strategies: names of strategies; empty means all of them.
-        cases: how many cases to judge, the published inputs among them.
-        promises: whether more are judged where that is what it takes to try each of the task's
-            promises once.
-        dtypes: restriction of the dtypes; None means the task's.
-        domain: "core" judges the core only.
-        deadline_s: wall time allowed for one call.
-        stop_at_first: whether an obligation ends at its first failing case.
-        require_kernel: whether a right result must be the work of the candidate's own kernels.
-        compile: whether every launch is also compiled for the runner's targets.
-    """
-
-    seed: int = 0
-    strategies: tuple[str, ...] = ()
-    cases: int = 48
-    promises: bool = False
-    dtypes: tuple[str, ...] | None = None
-    domain: Domain = "extended"
-    deadline_s: float = 20.0
-    stop_at_first: bool = True
-    require_kernel: bool = False
-    compile: bool = True
-
-    def total(self, task: Task, device: str) -> int:
-        """How many cases are judged of a task."""
-        if not self.promises:
-            return self.cases
-        return enough_cases(task, least=self.cases, device=device, **self.chosen())
-
-    def asks(self, published: Case) -> bool:
-        """Whether the published inputs are among what is to be tried."""
-        dtypes = self.dtypes is None or published.dtype in self.dtypes
-        return dtypes and (not self.strategies or "default" in self.strategies)
-
-    def chosen(self) -> dict[str, Any]:
-        """The arguments of `generate` that choose the cases."""
-        return {
-            "strategies": self.strategies,
-            "seed": self.seed,
-            "dtypes": self.dtypes,
-            "domain": self.domain,
-        }
-
-
-def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
-    """Judge a candidate on the planned cases; the last event is `AttemptEnded`.
-
-    An obligation ends at its own first broken case, and the others go on.
-    """
-    start = time.monotonic()
-    loop = _CaseLoop(session, plan)
-    tally = loop.tally
-    early = _load_verdict(session.loaded(), session.runner.load_allowance(session.candidate))
-    if early is None:
-        for judgement in loop.judgements():
-            yield CaseJudged(judgement=judgement)
-        tally.convict_of_form()
-    ended = None if early is None else f"{word(early)} on loading"
-    fact = loop.kernel_fact()
-    kernel = kernel_entry(fact, ended, required=plan.require_kernel)
-    profile = loop.profile.profile(ended) | {"kernel": kernel}
-    verdict = early or tally.verdict(plan.cases)
-    yield AttemptEnded(
-        attempt=Attempt(
-            task=session.task.key,
-            candidate=CandidateRef(
-                sha256=session.candidate.sha256,
-                path=session.candidate.path,
-                language=session.candidate.language,
-                entry=session.candidate.entry,
-            ),
-            torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
-            verdict=with_kernel_required(verdict, kernel) if plan.require_kernel else verdict,
-            cases=tally.cases,
-            failed=tally.failed,
-            declined=tuple(tally.declined),
-            unrefereeable=dict(tally.unrefereeable),
-            skipped=dict(tally.skipped),
-            failure=tally.failure,
-            binaries=tuple(model_of(BinaryRecord, b) for b in session.binaries),
-            worst_ratio=tally.worst,
-            seconds=time.monotonic() - start,
-            dtypes=tally.dtypes,
-            headers=session.headers,
-            own_weights=session.own_weights,
-            void=dict(tally.void),
-            interface=tuple(noted.note() for noted in tally.noted.values()),
-            profile=profile,
-            score=score(profile),
-            kernel=fact,
-        )
-    )
-
-
-def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
-    match loaded.ended:
-        case "returned":
-            return None
-        case "unsupported":
-            return UnsupportedHere(reason=loaded.message or "")
-        case "lost":
-            return Infra(reason=loaded.message or "the worker was lost")
-        case "timeout":
-            return TimedOut(seconds=allowed_s)
-        case "died" | "flooded":
-            detail = f"while loading: {loaded.message or loaded.ended}"
-            return Crashed(signal=loaded.signal, detail=detail)
-        case _:
-            detail = f"{loaded.error}: {loaded.message}" if loaded.error else str(loaded.message)
-            return CompileError(detail=detail)
-
-
-class _CaseLoop:
+class CaseLoop:
     """The cases of one candidate in turn.
 
     Attributes:
@@ -193,36 +69,69 @@ class _CaseLoop:
         self.tally = Tally()
         self.profile = ProfileBuilder(
             task=session.task,
-            published=published_case(session.task, seed=plan.seed, device=session.runner.device),
+            published=_published(session, plan),
+            contract=plan.terms,
             fails=self._fails_alike,
+            is_narrowed=plan.is_narrowed,
         )
         self._session = session
         self._plan = plan
         self._outcomes: dict[str, Outcome | None] = {}
+        self._judged: set[str] = set()
         self._right: list[Expectation] = []
+        self._total = plan.cases
+        self._out_of_time: TimedOut | None = None
+
+    def verdict(self, failure: Judgement | None) -> Verdict:
+        """What the cases come to; `failure` is the one that decides."""
+        if failure is not None:
+            return _refusal(failure.verdict)
+        undecided = next(self.profile.undecided(), None)
+        if undecided is not None and self._out_of_time is not None:
+            return self._out_of_time
+        if undecided is not None and self.tally.passed and not self.tally.unanswered:
+            return not_tried(*undecided)
+        return self.tally.verdict(self._plan.cases)
+
+    @property
+    def ended(self) -> str | None:
+        """Why no more was tried, where it is a matter of time."""
+        spent = self._out_of_time
+        return None if spent is None else f"the candidate's time, {spent.seconds:g} s, is spent"
 
     def judgements(self) -> Iterator[Judgement]:
         """Judge case by case until the planned number, or until nothing more can be learned."""
-        session, plan = self._session, self._plan
-        task, device = session.task, session.runner.device
-        total = session.cache.count((task.key, plan, device), lambda: plan.total(task, device))
-        for count, planned in enumerate(self._cases(total)):
-            if self.tally.cases >= total or self.profile.is_over:
+        plan, until = self._plan, time.monotonic() + self._plan.seconds
+        hangs = 0
+        for count, planned in enumerate(self._cases()):
+            if self.tally.cases >= self._total or (plan.stop_at_first and self.profile.is_over):
                 break
             case = self.profile.open_part(planned) if plan.stop_at_first else planned
             if case is None or case.identity in self._outcomes:
                 continue
             for judgement in self._judge(case, count):
                 yield judgement
-                if isinstance(judgement.verdict, TimedOut) and plan.stop_at_first:
-                    # Each further call may take as long.
-                    return
+                hangs += isinstance(judgement.verdict, TimedOut)
+            enough = 1 if case == self.profile.published else HANGS
+            if plan.stop_at_first and (hangs >= enough or time.monotonic() > until):
+                spent = hangs * plan.deadline_s if hangs >= enough else plan.seconds
+                self._out_of_time = TimedOut(seconds=spent)
+                return
         if self._right and not self.profile.is_over:
             yield from self._call_again()
 
     def kernel_fact(self) -> KernelFact | None:
-        """Whose work the judged calls are."""
-        return kernel_fact(self._session, self._right)
+        """Whose work the judged calls are; those with the published arguments tell, if any do."""
+        task, published = self._session.task, self.profile.published
+        plain = [
+            expectation
+            for expectation in self._right
+            if all(
+                departure.obligation != "attributes"
+                for departure in departures(task, expectation.case, published)
+            )
+        ]
+        return kernel_fact(self._session, plain or self._right)
 
     def _judge(self, case: Case, count: int) -> Iterator[Judgement]:
         """Judge a case under each configuration whose turn it is."""
@@ -231,33 +140,31 @@ class _CaseLoop:
         unfit = _unfit(session, expectation)
         if unfit is not None:
             self.tally.skipped[unfit] += 1
+            self.profile.leave_out(case, UnsupportedHere(reason=unfit))
+            if session.cannot_take(expectation) is not None:
+                self.profile.lacks_dtype(case.dtype, unfit)
             return
         if expectation.unrefereeable is not None:
             unsettled = Unrefereeable(reason=expectation.unrefereeable)
-            yield from self._counted(Judgement(case=case, verdict=unsettled))
+            yield self._counted(Judgement(case=case, verdict=unsettled), case, case)
             return
         for config in _configs(session, count):
-            judgement = self._judge_one(expectation, config)
+            judgement, simplest = self._judge_one(expectation, config)
             if session.keeps_its_weights(case, judgement.verdict):
                 return
-            yield from self._counted(judgement)
+            yield self._counted(judgement, case, simplest)
             if is_bad(judgement.verdict) and self._plan.stop_at_first:
                 return
             if isinstance(judgement.verdict, Passed) and config == 0:
                 _keep(self._right, expectation)
 
-    def _counted(self, judgement: Judgement) -> Iterator[Judgement]:
-        """Count a judgement; what is refused beyond the core may be refused in it, too."""
-        self.tally.add(judgement)
+    def _counted(self, judgement: Judgement, dealt: Case, simplest: Case) -> Judgement:
+        """Count a judgement; see `ProfileBuilder.add`."""
+        decides = self.profile.add(judgement, dealt, simplest)
+        self.tally.add(judgement, decides=decides)
         self._outcomes[judgement.case.identity] = outcome_of(judgement.verdict)
-        simplest = self.profile.add(judgement) if self._plan.stop_at_first else None
-        yield judgement
-        if simplest is None or judgement.case.domain == "core":
-            return
-        simplest = replace(simplest, domain=domain_of(self._session.task, simplest))
-        if simplest.domain == "core":
-            expectation = self._session.cache.get(self._session.task, simplest)
-            yield from self._counted(self._judge_one(expectation, judgement.config))
+        self._judged.add(judgement.case.identity)
+        return judgement
 
     def _fails_alike(self, like: Judgement, case: Case) -> bool:
         """Whether a case ends as a judged one did: wrong, or refused."""
@@ -281,49 +188,66 @@ class _CaseLoop:
         session, first = self._session, self._right[0]
         kept = kept_from_before(session, first, config=0, models=session.controls is not None)
         if isinstance(kept, Failed):
-            yield from self._counted(_of_several_calls(first, kept))
+            yield self._counted(_of_several_calls(first, kept), first.case, first.case)
             return
         if kept is not None:
-            yield from self._counted(self._judge_one(kept, 0))
+            judgement, simplest = self._judge_one(kept, 0)
+            yield self._counted(judgement, kept.case, simplest)
         drawn = telling(self._right) if session.task.random else None
         same = None if drawn is None else drawn_alike(session, drawn, config=0)
         if drawn is not None and same is not None:
-            yield from self._counted(_of_several_calls(drawn, same))
+            yield self._counted(_of_several_calls(drawn, same), drawn.case, drawn.case)
         self.profile.add_repeated(1)
 
-    def _cases(self, total: int) -> Iterator[Case]:
-        """The published inputs, then the rest with the block sizes that their launch shows.
-
-        Three times as many are offered as are wanted, so that cases that cannot be judged are
-        replaced.
-        """
+    def _cases(self) -> Iterator[Case]:
+        """The published inputs, then the rest with the block sizes that their launch shows."""
         session, plan = self._session, self._plan
-        settings = {**plan.chosen(), "device": session.runner.device}
-        seen: set[str] = set()
-        first: Case | None = self.profile.published
+        device = session.runner.device
+        published: Case | None = self.profile.published
         if not plan.asks(self.profile.published):
-            first = next(generate(session.task, count=1, **settings), None)
-        if first is not None:
-            seen.add(first.identity)
-            yield first
-            if session.own_weights is not None and (again := session.as_taken(first)) is not None:
+            published = next(generate(session.task, count=1, device=device, **plan.chosen()), None)
+        if published is not None:
+            yield published
+            if session.own_weights is not None and (again := session.as_taken(published)):
                 yield again
-        blocks = tuple(sorted(session.blocks))
-        for case in generate(
-            session.task, count=3 * total, blocks=blocks, thresholds=session.thresholds, **settings
-        ):
-            if case.identity not in seen:
-                seen.add(case.identity)
-                if (taken := session.as_taken(case)) is not None:
-                    yield taken
+        dealt = deal(
+            session.task,
+            plan,
+            self.profile.published,
+            device=device,
+            blocks=tuple(sorted(session.blocks)),
+            thresholds=session.thresholds,
+        )
+        # Configurations of the first case may have taken the number of cases by themselves.
+        self._total = max(dealt.total, self.tally.cases + len(dealt.firsts) * plan.grows)
+        waiting = chain(dealt.firsts, self._instead(dealt.others), dealt.others)
+        for case in waiting:
+            if case.identity not in self._outcomes and (taken := session.as_taken(case)):
+                yield taken
 
-    def _judge_one(self, expectation: Expectation, config: int) -> Judgement:
-        """Judge one case under one configuration."""
-        session = self._session
+    def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
+        """Cases in place of those that would have tried what decides and could not be judged."""
+        task, published = self._session.task, self.profile.published
+        for key, _ in tuple(self.profile.undecided()):
+            trying = (c for c in waiting if key in {d.key for d in departures(task, c, published)})
+            for case in islice(trying, INSTEAD):
+                if key not in {open_key for open_key, _ in self.profile.undecided()}:
+                    break
+                self._total = max(self._total, self.tally.cases + self._plan.grows)
+                yield case
+
+    def _judge_one(self, expectation: Expectation, config: int) -> tuple[Judgement, Case]:
+        """Judge one case under one configuration.
+
+        Returns:
+            The judgement, and the most ordinary case that fails alike. A failing judgement is that
+            of the most ordinary case, unless it was judged before.
+        """
+        session, case = self._session, expectation.case
         start = time.monotonic()
         ruling, verdict = self._call(expectation, config)
         judgement = Judgement(
-            case=expectation.case,
+            case=case,
             verdict=verdict,
             stats=ruling.stats,
             config=config,
@@ -336,16 +260,38 @@ class _CaseLoop:
         if is_bad(verdict) or new_form:
             objection = session.objection(expectation, verdict)
             if objection is not None:
-                return replace(judgement, verdict=Void(reason=objection))
+                return replace(judgement, verdict=Void(reason=objection)), case
+        simplest = case
+        if outcome_of(verdict) in ("broken", "refused"):
+            simplest = self._simplest(judgement)
+            if simplest.identity in self._judged:
+                return judgement, simplest
+            if simplest.identity != case.identity and self._plan.stop_at_first:
+                simpler, _ = self._judge_one(session.cache.get(session.task, simplest), config)
+                if outcome_of(simpler.verdict) == outcome_of(verdict):
+                    return simpler, simplest
+                simplest = case
         if is_bad(verdict):
-            session.convicted = session.convicted or ((expectation.case.identity, config), ruling)
-            probes = probe(session, expectation, ruling, config=config)
-            judgement = replace(judgement, verdict=probes.refine(verdict))
-            kept = kept_from_others(session, expectation, judgement.verdict, config=config)
-            if kept is not None:
-                return replace(_of_several_calls(expectation, kept), config=config)
-        elif not (expectation.case.domain == "core" and ruling.interface):
-            return judgement
+            return self._convicted(judgement, expectation, ruling), simplest
+        if case.domain == "core" and ruling.interface:
+            return with_digests(judgement, expectation, ruling), case
+        return judgement, simplest
+
+    def _simplest(self, judgement: Judgement) -> Case:
+        simplest = self.profile.simplest(judgement)
+        return replace(simplest, domain=domain_of(self._session.task, simplest))
+
+    def _convicted(
+        self, judgement: Judgement, expectation: Expectation, ruling: Ruling
+    ) -> Judgement:
+        """The judgement with its causes, and with what a replay compares."""
+        session, config = self._session, judgement.config
+        session.convicted = session.convicted or ((expectation.case.identity, config), ruling)
+        probes = probe(session, expectation, ruling, config=config)
+        judgement = replace(judgement, verdict=probes.refine(judgement.verdict))
+        kept = kept_from_others(session, expectation, judgement.verdict, config=config)
+        if kept is not None:
+            return replace(_of_several_calls(expectation, kept), config=config)
         return with_digests(judgement, expectation, ruling)
 
     def _call(self, expectation: Expectation, config: int) -> tuple[Ruling, Verdict]:
@@ -364,6 +310,17 @@ class _CaseLoop:
         return ruling, verdict
 
 
+def _published(session: CandidateSession, plan: Plan) -> Case:
+    """Return the published inputs; with other values of their size if no bound can judge theirs."""
+    published = published_case(session.task, seed=plan.seed, device=session.runner.device)
+    for recipe in (published.recipe, *OTHER_VALUES):
+        case = replace(published, recipe=recipe)
+        expectation = session.cache.get(session.task, case)
+        if expectation.unrefereeable is None and expectation.invalid is None:
+            return case
+    return published
+
+
 def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     """Why the case is put to no candidate, or not to one in this language."""
     if expectation.invalid is not None:
@@ -377,6 +334,13 @@ def _keep(right: list[Expectation], expectation: Expectation) -> None:
         right.pop()
     if not right or not expectation.is_large:
         right.append(expectation)
+
+
+def _refusal(verdict: Verdict) -> Verdict:
+    """A failing verdict; what was declined beyond the prompt is refused all the same."""
+    if isinstance(verdict, Declined):
+        return RuntimeFault(error="refused", detail=verdict.reason)
+    return verdict
 
 
 def _of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -12,7 +12,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.contract import broken_claims
+from kerneltruth.oracle.claims import broken_claims
 from kerneltruth.oracle.decoys import decoys, is_right
 from kerneltruth.oracle.evaluations import (
     all_evaluations,
@@ -117,13 +117,6 @@ class ExpectationCache:
         self.policy = policy
         self.layouts = Layouts()
         self._recent: Recent[Expectation] = Recent(_bytes, limit_bytes=limit_bytes)
-        self._counts: dict[Hashable, int] = {}
-
-    def count(self, plan: Hashable, make: Callable[[], int]) -> int:
-        """How many cases a plan for a task comes to, which takes as long as making them."""
-        if plan not in self._counts:
-            self._counts[plan] = make()
-        return self._counts[plan]
 
     def get(self, task: Task, case: Case) -> Expectation:
         """The expectation of a case, from the cache if it is there."""

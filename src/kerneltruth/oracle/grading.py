@@ -13,7 +13,7 @@ import torch
 
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import flat_bytes
-from kerneltruth.oracle.contract import broken_claims, cannot_be_computed, said
+from kerneltruth.oracle.claims import broken_claims, cannot_be_computed, said
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import (
     not_accepted,

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.documents.records import ErrorStats, Mismatch
-from kerneltruth.oracle.contract import broken_claims, said
+from kerneltruth.oracle.claims import broken_claims, said
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts

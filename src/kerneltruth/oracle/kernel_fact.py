@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kerneltruth.documents.model import model_of
-from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry
+from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry, Status
 from kerneltruth.oracle.arguments import Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
@@ -108,15 +108,26 @@ def kernel_entry(fact: KernelFact | None, ended: str | None, *, required: bool) 
         ended: why no case was judged, if none was.
         required: whether a kernel of its own is demanded.
     """
+    status, reason = _status(fact, ended)
+    return ProfileEntry(
+        status=status,
+        promised=required,
+        decisive=required,
+        cases=int(status == "held"),
+        reason=reason,
+    )
+
+
+def _status(fact: KernelFact | None, ended: str | None) -> tuple[Status, str | None]:
     if fact is None:
-        return ProfileEntry(status="not_tried", promised=required, reason=ended or NO_CALL)
+        return "not_tried", ended or NO_CALL
     if fact.probe == "needed":
-        return ProfileEntry(status="held", promised=required, cases=1)
+        return "held", None
     if fact.probe == "not_needed":
-        return ProfileEntry(status="broken", promised=required, reason=NOT_NEEDED)
+        return "broken", NOT_NEEDED
     if fact.own_launches == 0:
-        return ProfileEntry(status="broken", promised=required, reason=_library(fact))
-    return ProfileEntry(status="not_tried", promised=required, reason=fact.reason)
+        return "broken", _library(fact)
+    return "not_tried", fact.reason
 
 
 def _library(fact: KernelFact) -> str:

@@ -13,10 +13,12 @@ from typing import Literal, get_args
 
 from msgspec.structs import replace
 
+from kerneltruth.cases import shapes
 from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.values import FLOAT_KINDS
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.verdict import Failed, FailKind, Verdict
-from kerneltruth.tasks.model import CALL
+from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Scalar, Task
 
 Obligation = Literal[
@@ -73,6 +75,45 @@ class Departure:
     def key(self) -> str:
         """The entry of a profile: `layouts`, `dtypes.float16`, `attributes.beyond`."""
         return f"{self.obligation}.{self.part}" if self.part else self.obligation
+
+
+def obligations_of(task: Task) -> Iterator[Departure]:
+    """The obligations that a task has, with its parts of them; what is missing does not apply."""
+    yield Departure(obligation="published")
+    yield Departure(obligation="shapes")
+    if task.tensors:
+        yield Departure(obligation="values")
+    yield from _of_attributes(task)
+    first = task.promised_dtypes[:1]
+    for dtype in dict.fromkeys((*task.promised_dtypes, *task.dtypes, *task.extended_dtypes)):
+        if dtype not in first:
+            promised = dtype in task.promised_dtypes
+            yield Departure(obligation="dtypes", part=dtype, promised=promised)
+    if task.layouts and task.tensors:
+        known = task.promises.layouts
+        yield Departure(obligation="layouts", promised=bool(known))
+        if known:
+            yield Departure(obligation="layouts", part=BEYOND, promised=False)
+    if any(spec.kind in FLOAT_KINDS for spec in task.tensors):
+        yield Departure(obligation="specials", promised=False)
+        gradients = not task.random and task.is_core({CALL: BACKWARD}) and task.promises.gradients
+        yield Departure(obligation="gradients", promised=gradients)
+    if any(axis.may_be_empty for axis in shapes.axes(task, "cpu")):
+        yield Departure(obligation="empty", promised=task.promises.empty)
+    yield Departure(obligation="interface")
+    yield Departure(obligation="memory")
+    yield Departure(obligation="repeatable")
+
+
+def _of_attributes(task: Task) -> Iterator[Departure]:
+    chosen = [a for a in task.attributes if len(a.values) > 1 and (not a.hidden or a.name == CALL)]
+    calls = {v for a in chosen if a.name == CALL for v in a.values} - {BACKWARD}
+    plain = [a for a in chosen if a.name != CALL]
+    if plain or len(calls) > 1 or any(spec.optional for spec in task.tensors):
+        yield Departure(obligation="attributes")
+    names = {a.name for a in plain} & task.extended.keys()
+    if any(task.extended[name] for name in names):
+        yield Departure(obligation="attributes", part=BEYOND, promised=False)
 
 
 def departures(task: Task, case: Case, published: Case) -> tuple[Departure, ...]:

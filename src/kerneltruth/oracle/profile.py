@@ -10,10 +10,9 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from kerneltruth.cases import shapes
-from kerneltruth.cases.values import FLOAT_KINDS
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, ProfileEntry
+from kerneltruth.oracle.contract import Contract
 from kerneltruth.oracle.judge import wrong_form
 from kerneltruth.oracle.obligations import (
     BEYOND,
@@ -23,6 +22,7 @@ from kerneltruth.oracle.obligations import (
     blame,
     departures,
     most_ordinary,
+    obligations_of,
     without,
 )
 from kerneltruth.oracle.verdict import (
@@ -31,19 +31,23 @@ from kerneltruth.oracle.verdict import (
     Crashed,
     Declined,
     Failed,
+    Infra,
     Passed,
     RuntimeFault,
     TimedOut,
+    Unrefereeable,
+    UnsupportedHere,
     Verdict,
+    Void,
     word,
 )
-from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Task
 
 Outcome = Literal["held", "broken", "refused"]
 # An obligation whose cases are refused this often, and never held, is asked no more.
 REFUSALS = 3
 UNREACHED = "none of the cases that the budget allows tries it"
+LEFT_OUT = "left out by the chosen dtypes or strategies"
 SAME_WITHOUT = "fails alike without it"
 WRONG_AS_PUBLISHED = "wrong on the published inputs"
 UNPROMISED_GRADIENTS = "the task's prompt does not promise gradients"
@@ -69,22 +73,28 @@ class ProfileBuilder:
     Attributes:
         task: of the candidate.
         published: the case that none departs from.
+        contract: whose obligations decide.
         fails: asks the candidate about a simpler case: whether it ends as a judged one did.
+        is_narrowed: whether the plan leaves out some of what the task has.
     """
 
     task: Task
     published: Case
+    contract: Contract
     fails: Callable[[Judgement, Case], bool]
+    is_narrowed: bool = False
     _held: Counter[str] = field(default_factory=Counter)
     _refused: Counter[str] = field(default_factory=Counter)
     _failures: dict[str, Judgement] = field(default_factory=dict)
     _broken: set[str] = field(default_factory=set)
     _masked: set[str] = field(default_factory=set)
-    _promised: dict[str, bool] = field(default_factory=dict)
+    _unjudged: dict[str, Verdict] = field(default_factory=dict)
+    _lacking: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, Departure] = field(default_factory=dict)
     _everywhere: bool = False
 
     def __post_init__(self) -> None:
-        self._promised = {d.key: d.promised for d in obligations_of(self.task)}
+        self._known = {d.key: d for d in obligations_of(self.task)}
 
     @property
     def is_over(self) -> bool:
@@ -106,39 +116,57 @@ class ProfileBuilder:
         given_up = self._refused[key] >= REFUSALS and not self._held[key]
         return key in self._broken or key in self._masked or given_up
 
-    def add(self, judgement: Judgement) -> Case | None:
+    def add(self, judgement: Judgement, dealt: Case, simplest: Case) -> bool:
         """Count a judged case, and find the obligation that it breaks or refuses.
 
+        Args:
+            judgement: of the dealt case, or of the simplest.
+            dealt: the case that was to be tried.
+            simplest: where it fails, the most ordinary case that fails alike.
+
         Returns:
-            The most ordinary case that fails alike; None where the case did not fail.
+            Whether it breaks or refuses what the contract asks.
         """
         outcome = outcome_of(judgement.verdict)
+        if outcome is None:
+            self.leave_out(dealt, judgement.verdict)
+            return False
         if outcome == "held":
-            departing = departures(self.task, judgement.case, self.published)
+            departing = departures(self.task, dealt, self.published)
             self._held.update({d.key for d in departing} or {"published"})
             self._held["memory"] += 1
             self._interface(judgement)
-        if outcome in (None, "held"):
-            return None
-        simplest = self._simplest(judgement)
-        self._blame(judgement, simplest, refused=outcome == "refused")
-        return simplest
+            return False
+        return self.contract.decides(self._blame(judgement, dealt, simplest))
+
+    def leave_out(self, case: Case, reason: Verdict) -> None:
+        """Note why a case was not judged."""
+        departing = departures(self.task, case, self.published)
+        for key in [d.key for d in departing] or ["published"]:
+            self._unjudged.setdefault(key, reason)
+
+    def lacks_dtype(self, dtype: str, reason: str) -> None:
+        """Note that the candidate's language has no such dtype; it decides nothing then."""
+        self._lacking[f"dtypes.{dtype}"] = reason
 
     def _interface(self, judgement: Judgement) -> None:
-        """Count right values in the promised form, or in another one."""
-        if not judgement.interface:
+        """Count right values in the promised form, or in another one.
+
+        One element of another number of dims is a hazard, and breaks nothing.
+        """
+        other = next((m for m in judgement.interface if m.kind != "shape"), None)
+        if other is None:
             self._held["interface"] += 1
-        elif judgement.case.domain == "core":
-            wrong = replace(judgement, verdict=wrong_form(judgement.interface[0]))
-            self._failures.setdefault("interface", wrong)
+        elif judgement.case.domain == "core" and "interface" not in self._broken:
+            self._failures["interface"] = replace(judgement, verdict=wrong_form(other))
             self._broken.add("interface")
 
     def add_repeated(self, calls: int) -> None:
         """Count calls of right cases that gave the same again, or a new draw."""
         self._held["repeatable"] += calls
 
-    def _simplest(self, judgement: Judgement) -> Case:
-        """The case with the departures without any of which it does not fail."""
+    def simplest(self, judgement: Judgement) -> Case:
+        """The failing case with the departures without any of which it does not fail."""
         verdict, case = judgement.verdict, judgement.case
         if isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS:
             return self.published
@@ -159,56 +187,88 @@ class ProfileBuilder:
             return True
         return self.fails(judgement, case)
 
-    def _blame(self, judgement: Judgement, simplest: Case, *, refused: bool) -> None:
-        departing = departures(self.task, judgement.case, self.published)
+    def _blame(self, judgement: Judgement, dealt: Case, simplest: Case) -> Departure:
+        departing = departures(self.task, dealt, self.published)
         causes = departures(self.task, simplest, self.published)
-        blamed = blame(judgement.verdict, causes)
+        verdict = judgement.verdict
+        if isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS:
+            causes = ()
+        blamed = blame(verdict, causes)
         self._everywhere |= not causes and blamed.key != "repeatable"
-        self._promised.setdefault(blamed.key, blamed.promised)
+        self._known.setdefault(blamed.key, blamed)
         if blamed.key in self._failures and blamed not in departing:
             # It fails without its departures too, so nothing is known of them.
             self._masked |= {d.key for d in departing[:1]}
-            return
-        self._refused[blamed.key] += refused
-        if refused:
-            self._failures.setdefault(blamed.key, judgement)
-        elif blamed.key not in self._broken:
-            self._failures[blamed.key] = judgement
-            self._broken.add(blamed.key)
+            return blamed
+        self._count_failure(blamed.key, judgement)
+        if not causes and blamed.key != "repeatable":
+            # Whatever is wrong there, the published inputs are not served.
+            self._count_failure("published", judgement)
+        return blamed
+
+    def _count_failure(self, key: str, judgement: Judgement) -> None:
+        if outcome_of(judgement.verdict) == "refused":
+            self._refused[key] += 1
+            self._failures.setdefault(key, judgement)
+        elif key not in self._broken:
+            self._failures[key] = judgement
+            self._broken.add(key)
+
+    def deciding(self) -> Judgement | None:
+        """The failure that decides: silently wrong before refused, values before form."""
+        failing = [key for key in self._failures if self._decides(key)]
+        broken = [key for key in failing if key in self._broken]
+        first = next(iter(sorted(broken, key=lambda key: key == "interface") or failing), None)
+        return None if first is None else self._failures[first]
+
+    def undecided(self) -> Iterator[tuple[str, Verdict | None]]:
+        """What decides and was not tried, with why its cases were not judged.
+
+        What the plan leaves out decides nothing.
+        """
+        for key in self._known:
+            if self._decides(key) and not (self._held[key] or key in self._failures):
+                yield key, self._unjudged.get(key)
+
+    def _decides(self, key: str) -> bool:
+        if key in self._lacking:
+            return False
+        tried = self._held[key] or key in self._failures or key in self._unjudged
+        return self.contract.decides(self._known[key]) and bool(tried or not self.is_narrowed)
 
     def profile(self, ended: str | None = None) -> dict[str, ProfileEntry]:
         """Every obligation of the task in order; `ended` is why no case was judged."""
-        entries = {key: self._entry(key, ended or UNREACHED) for key in self._promised}
+        unreached = LEFT_OUT if self.is_narrowed else UNREACHED
+        entries = {key: self._entry(key, ended or unreached) for key in self._known}
         known = {key.partition(".")[0] for key in entries}
         lacking = ProfileEntry(status="not_applicable", promised=False)
         entries |= {obligation: lacking for obligation in OBLIGATIONS if obligation not in known}
         return {key: entries[key] for key in sorted(entries, key=_place)}
 
     def _entry(self, key: str, reason: str) -> ProfileEntry:
-        promised, held = self._promised[key], self._held[key]
-        if key in self._broken:
-            return ProfileEntry(
-                status="broken", promised=promised, cases=held, failure=self._failures[key]
-            )
-        if self._refused[key]:
-            refused = self._failures[key]
-            return ProfileEntry(
-                status="refused",
-                promised=promised,
-                cases=held,
-                reason=_line(refused.verdict),
-                failure=refused,
-            )
-        if held:
-            return ProfileEntry(status="held", promised=promised, cases=held)
-        return ProfileEntry(
-            status="not_tried", promised=promised, reason=self._why_not(key, reason)
+        found = ProfileEntry(
+            status="held",
+            promised=self._known[key].promised,
+            decisive=self._decides(key),
+            cases=self._held[key],
+            failure=self._failures.get(key),
         )
+        if key in self._lacking:
+            return replace(found, status="not_applicable", reason=self._lacking[key])
+        if key in self._broken:
+            return replace(found, status="broken")
+        if found.failure is not None:
+            return replace(found, status="refused", reason=_line(found.failure.verdict))
+        if found.cases:
+            return found
+        return replace(found, status="not_tried", reason=self._why_not(key, reason))
 
     def _why_not(self, key: str, reason: str) -> str:
         if key in self._masked:
             return SAME_WITHOUT
-        if key == "gradients" and not self._promised[key]:
+        if key in self._unjudged:
+            return _line(self._unjudged[key])
+        if key == "gradients" and not self._known[key].promised:
             return UNPROMISED_GRADIENTS
         return WRONG_AS_PUBLISHED if self.is_over else reason
 
@@ -226,40 +286,19 @@ def _line(verdict: Verdict) -> str:
     return word(verdict)
 
 
-def obligations_of(task: Task) -> Iterator[Departure]:
-    """The obligations that a task has, with its parts of them; what is missing does not apply."""
-    yield Departure(obligation="published")
-    yield Departure(obligation="shapes")
-    if task.tensors:
-        yield Departure(obligation="values")
-    yield from _of_attributes(task)
-    first = task.promised_dtypes[:1]
-    for dtype in dict.fromkeys((*task.promised_dtypes, *task.dtypes, *task.extended_dtypes)):
-        if dtype not in first:
-            promised = dtype in task.promised_dtypes
-            yield Departure(obligation="dtypes", part=dtype, promised=promised)
-    if task.layouts and task.tensors:
-        known = task.promises.layouts
-        yield Departure(obligation="layouts", promised=bool(known))
-        if known:
-            yield Departure(obligation="layouts", part=BEYOND, promised=False)
-    if any(spec.kind in FLOAT_KINDS for spec in task.tensors):
-        yield Departure(obligation="specials", promised=False)
-        gradients = not task.random and task.is_core({CALL: BACKWARD}) and task.promises.gradients
-        yield Departure(obligation="gradients", promised=gradients)
-    if any(axis.may_be_empty for axis in shapes.axes(task, "cpu")):
-        yield Departure(obligation="empty", promised=task.promises.empty)
-    yield Departure(obligation="interface")
-    yield Departure(obligation="memory")
-    yield Departure(obligation="repeatable")
+def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
+    """The verdict where what decides was not tried, and nothing that decides failed.
 
-
-def _of_attributes(task: Task) -> Iterator[Departure]:
-    chosen = [a for a in task.attributes if len(a.values) > 1 and (not a.hidden or a.name == CALL)]
-    calls = {v for a in chosen if a.name == CALL for v in a.values} - {BACKWARD}
-    plain = [a for a in chosen if a.name != CALL]
-    if plain or len(calls) > 1 or any(spec.optional for spec in task.tensors):
-        yield Departure(obligation="attributes")
-    names = {a.name for a in plain} & task.extended.keys()
-    if any(task.extended[name] for name in names):
-        yield Departure(obligation="attributes", part=BEYOND, promised=False)
+    Args:
+        key: of the obligation.
+        unjudged: what became of a case that would have tried it; None where there was none.
+    """
+    match unjudged:
+        case Void(reason=reason) | Unrefereeable(reason=reason):
+            return Unrefereeable(reason=f"{key} was not tried: {reason}")
+        case UnsupportedHere(reason=reason) | Infra(reason=reason):
+            return replace(unjudged, reason=f"{key} was not tried: {reason}")
+        case _:
+            return UnsupportedHere(
+                reason=f"{key} decides and was not tried: {UNREACHED}; ask for more with --cases"
+            )

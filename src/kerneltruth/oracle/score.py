@@ -8,7 +8,7 @@ from kerneltruth.documents.records import ProfileEntry
 
 # What an obligation earns. A refusal harms nobody; a wrong result does, even after many right ones.
 HELD, REFUSED, BROKEN_AT_MOST = 1.0, 0.5, 0.25
-# Shares of a kernel that keeps all that its prompt promises, of one that does not, and of the rest.
+# Shares of a kernel that keeps all that its contract asks, of one that does not, and of the rest.
 PASSING, FAILING, BEYOND = 0.9, 0.8, 0.1
 # Where a kernel of its own is demanded and none did the work.
 NO_KERNEL_AT_MOST = 0.1
@@ -17,32 +17,32 @@ NO_KERNEL_AT_MOST = 0.1
 def score(profile: Mapping[str, ProfileEntry]) -> float:
     """Score a profile from 0 to 1, by the mean of what its obligations earn.
 
-    A kernel that holds all that its prompt promises earns 0.9, any other one 0.8 times the mean
-    over these obligations. What lies beyond the prompt adds 0.1 times its mean. Held earns 1,
+    A kernel that holds all that its contract asks earns 0.9, any other one 0.8 times the mean over
+    these obligations. What lies beyond the contract adds 0.1 times its mean. Held earns 1,
     refused 0.5, broken up to 0.25 by how many cases held, not tried nothing. To break or refuse one
     more obligation never raises it. Whose work the result is counts only where it is demanded: then
     one that is not of the candidate's own kernels earns 0.1 at most.
     """
     whole = _of_results({k: e for k, e in profile.items() if k != "kernel"})
     kernel = profile.get("kernel")
-    others = kernel is not None and kernel.promised and kernel.status == "broken"
+    others = kernel is not None and kernel.decisive and kernel.status == "broken"
     return min(whole, NO_KERNEL_AT_MOST) if others else whole
 
 
 def _of_results(profile: Mapping[str, ProfileEntry]) -> float:
     counted = {k: e for k, e in profile.items() if _is_tried_at_all(k, e)}
-    promised = [_earned(e) for e in counted.values() if e.promised]
-    beyond = [_earned(e) for e in counted.values() if not e.promised]
-    if not promised:
+    decisive = [_earned(e) for e in counted.values() if e.decisive]
+    beyond = [_earned(e) for e in counted.values() if not e.decisive]
+    if not decisive:
         return 0.0
-    whole = all(e.status == "held" for e in counted.values() if e.promised)
-    base = PASSING if whole else FAILING * _mean(promised)
-    return round(base + BEYOND * _mean(beyond or promised), 6)
+    whole = all(e.status == "held" for e in counted.values() if e.decisive)
+    base = PASSING if whole else FAILING * _mean(decisive)
+    return round(base + BEYOND * _mean(beyond or decisive), 6)
 
 
 def _is_tried_at_all(key: str, entry: ProfileEntry) -> bool:
     """Gradients that no prompt promises are tried of nobody."""
-    return entry.status != "not_applicable" and (entry.promised or key != "gradients")
+    return entry.status != "not_applicable" and (entry.decisive or key != "gradients")
 
 
 def _earned(entry: ProfileEntry) -> float:

@@ -6,11 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from msgspec import structs
-from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import DtypeCount, InterfaceNote, Judgement, Mismatch
-from kerneltruth.oracle.judge import wrong_form
 from kerneltruth.oracle.verdict import (
     Declined,
     Failed,
@@ -66,13 +64,12 @@ class Tally:
     # What the child says of itself: these cases were put to it, and it did not answer.
     unanswered: list[UnsupportedHere | Infra] = field(default_factory=list)
     noted: dict[tuple[str, str], _Noted] = field(default_factory=dict)
-    failure: Judgement | None = None
     passed: int = 0
     worst: float | None = None
     dtypes: dict[str, DtypeCount] = field(default_factory=dict)
 
-    def add(self, judgement: Judgement) -> None:
-        """Count one judged case."""
+    def add(self, judgement: Judgement, *, decides: bool = True) -> None:
+        """Count one judged case; a failing one counts where the contract asks what it breaks."""
         verdict = judgement.verdict
         if isinstance(verdict, Declined):
             self.declined.append((judgement.case, verdict.reason))
@@ -96,9 +93,7 @@ class Tally:
             if ratio is not None:
                 self.worst = ratio if self.worst is None else max(self.worst, ratio)
             return
-        self.failed += 1
-        if self.failure is None:
-            self.failure = judgement
+        self.failed += decides
 
     def _note(self, judgement: Judgement) -> None:
         for mismatch in judgement.interface:
@@ -114,14 +109,15 @@ class Tally:
             failed=before.failed + (not isinstance(verdict, Passed)),
         )
 
-    def convict_of_form(self) -> None:
-        """Where no value is wrong: the form of promised results is what failed."""
-        core = next((n for n in self.noted.values() if n.core), None)
-        if self.failure is not None or core is None:
+    def count_form(self) -> None:
+        """Where no value is wrong: cases in which the form of promised results is."""
+        noted = next(
+            (n for n in self.noted.values() if n.core and n.mismatch.kind != "shape"), None
+        )
+        if noted is None:
             return
-        self.failure = replace(core.first, verdict=wrong_form(core.mismatch))
-        self.failed = core.core.total()
-        for dtype, failed in core.core.items():
+        self.failed = noted.core.total()
+        for dtype, failed in noted.core.items():
             self.dtypes[dtype] = structs.replace(self.dtypes[dtype], failed=failed)
 
     @property
@@ -130,9 +126,7 @@ class Tally:
         return self.cases + len(self.declined) + len(self.unanswered) + self.void.total()
 
     def verdict(self, planned: int) -> Verdict:
-        """What the cases come to; `planned` is how many there were to be."""
-        if self.failure is not None:
-            return self.failure.verdict
+        """What the cases come to where none that decides failed; `planned` is how many it takes."""
         if self.unanswered:
             return self._not_answered()
         least = LEAST_JUDGED * min(planned, self.put)

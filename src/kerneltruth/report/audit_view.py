@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.runs import AuditDocument, AuditKernel
+from kerneltruth.report.figures import several
 
 SHORT = {
     "kernelbench": "KB",
@@ -32,7 +33,7 @@ MARKS = {"pass": "ok", "fail": "no", "error": "err"}
 def audit_view(document: AuditDocument) -> RenderableType:
     """Return the verdict table, then the counts."""
     kernels = document.kernels
-    checks = [c for c in document.summary.illusions if any(c in k.baselines for k in kernels)]
+    checks = [c for c in document.summary.illusions if any(c in k.peer_checks for k in kernels)]
     return Group(_VerdictTable(kernels, checks), *_counts(document, checks))
 
 
@@ -68,20 +69,22 @@ class _VerdictTable:
     def _marks(self, kernel: AuditKernel) -> list[RenderableType]:
         fooled = kernel.illusion_for
         return [
-            Text(MARKS.get(kernel.baselines.get(c, ""), ""), "yellow" if c in fooled else "")
+            Text(MARKS.get(kernel.peer_checks.get(c, ""), ""), "yellow" if c in fooled else "")
             for c in self._checks
         ]
 
     def _passed_by(self, kernel: AuditKernel) -> list[RenderableType]:
         if not self._checks:
             return []
-        passed = sum(kernel.baselines.get(c) == "pass" for c in self._checks)
+        passed = sum(kernel.peer_checks.get(c) == "pass" for c in self._checks)
         return [Text(f"{passed} of {len(self._checks)}", "yellow" if kernel.illusion_for else "")]
 
 
 def _verdict(kernel: AuditKernel) -> list[RenderableType]:
     verdict = kernel.verdict + (f" {kernel.kind}" if kernel.kind else "")
-    right = (kernel.verdict == "pass") == (kernel.role == "control")
+    if kernel.hazards:
+        verdict += f", {several(len(kernel.hazards), 'hazard')}"
+    right = kernel.caught if kernel.role == "bug" else kernel.passed and not kernel.hazards
     style = "green" if right else "bold red"
     return [kernel.name, Text(verdict, style=style), str(kernel.cases)]
 

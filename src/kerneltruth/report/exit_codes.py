@@ -29,8 +29,8 @@ def of_audit(document: AuditDocument) -> int:
     if document.summary.good:
         return GOOD
     for kernel in document.kernels:
-        passed = kernel.verdict == "pass"
-        if kernel.verdict != "infra" and passed != (kernel.role == "control"):
+        good = kernel.caught if kernel.role == "bug" else kernel.passed and not kernel.hazards
+        if kernel.verdict != "infra" and not good:
             return BAD
     return NO_JUDGEMENT
 

@@ -27,10 +27,7 @@ OWN_WEIGHTS = "drawn by its constructor, at the reference's seed"
 def check_view(document: CheckDocument) -> RenderableType:
     """Show the verdict first, then its evidence."""
     table = _rows()
-    verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
-    if document.torch_only:
-        verdict += f", {PLAIN_TORCH}"
-    table.add_row("verdict", Text(verdict, style=_style(document.verdict)))
+    _verdict(table, document)
     if document.detail:
         table.add_row("", document.detail.strip())
     if document.failing_summary:
@@ -38,6 +35,7 @@ def check_view(document: CheckDocument) -> RenderableType:
     if document.explanation and document.explanation != document.detail:
         table.add_row("because", document.explanation.strip())
     _smallest(table, document)
+    _contract(table, document)
     table.add_row("task", document.task)
     if document.also_in:
         others = ", ".join(document.also_in)
@@ -66,6 +64,21 @@ def check_view(document: CheckDocument) -> RenderableType:
     return table
 
 
+def _verdict(table: Table, document: CheckDocument) -> None:
+    verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
+    if document.torch_only:
+        verdict += f", {PLAIN_TORCH}"
+    table.add_row("verdict", Text(verdict, style=_style(document.verdict)))
+
+
+def _contract(table: Table, document: CheckDocument) -> None:
+    """What decided, and what is wrong beyond it."""
+    if document.contract:
+        table.add_row("contract", document.contract)
+    for hazard in document.hazards:
+        table.add_row("hazard", Text(hazard, style="yellow"))
+
+
 def _smallest(table: Table, document: CheckDocument | MinimizeDocument) -> None:
     if document.minimal_summary:
         table.add_row("smallest", document.minimal_summary)
@@ -82,9 +95,10 @@ def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
         table.add_row("held", ", ".join(by_status["held"]))
     for status in ("broken", "refused"):
         for key, entry in by_status[status].items():
-            asked = "" if entry.promised else ", which the prompt does not promise"
+            if status == "broken" and not entry.decisive:
+                continue
             said = entry.kind or entry.reason or entry.detail
-            table.add_row(status, f"{key}: {said} on {entry.case_summary}{asked}")
+            table.add_row(status, f"{key}: {said} on {entry.case_summary}")
     reasons: defaultdict[str, list[str]] = defaultdict(list)
     for key, entry in by_status["not_tried"].items():
         reasons[entry.reason or ""].append(key)

@@ -16,7 +16,7 @@ from kerneltruth.engine.submissions import _not_timed, not_valid
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import Plan
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.timing.messages import Supply

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from kerneltruth.explain import diagnosis
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 from scripted import RELU, returned, session_of
 
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Passed, UnsupportedHere, word
 from kerneltruth.runner.protocol import KernelRun, KernelWork, Observation
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from scripted import RELU, declare, returned, session_of
 
-from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
     SAME_WITHOUT,
     UNPROMISED_GRADIENTS,
@@ -18,6 +19,7 @@ from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 from kerneltruth.tasks.registry import suites, tasks_of
 
+HANGS = Observation(ended="timeout")
 REFUSAL = Observation(ended="raised", error="ValueError", message="not contiguous")
 SCALED = declare(
     "scaled(x[M, N], scale=2.0)",
@@ -134,18 +136,37 @@ def test_an_ordinary_case_that_is_refused_counts_where_a_special_one_showed_it()
     assert "specials" not in with_status(attempt, "refused")
 
 
-def test_no_more_is_called_after_a_call_that_does_not_return():
+def test_a_call_that_does_not_return_ends_its_obligation_alone():
+    attempt = attempt_of(lambda call: right(call) if is_dense(call) else HANGS)
+    assert with_status(attempt, "broken") == ["layouts"]
+    assert word(attempt.verdict) == "pass"
+    assert attempt.hazards["layouts"].startswith("does not return in time on transposed inputs: ")
+
+
+def test_nothing_is_called_after_two_calls_that_do_not_return():
     calls = []
 
-    def hangs_on_strides(call):
+    def hangs(call):
         calls.append(call)
-        return right(call) if is_dense(call) else Observation(ended="timeout")
+        return right(call) if call.tensors["x"].shape[1] < 20 else HANGS
 
-    attempt = attempt_of(hangs_on_strides)
+    attempt = attempt_of(hangs)
     assert word(attempt.verdict) == "timeout"
-    assert with_status(attempt, "broken") == ["layouts"]
-    assert not is_dense(calls[-1])
-    assert sum(not is_dense(call) for call in calls) == 1
+    assert sum(call.tensors["x"].shape[1] >= 20 for call in calls) <= 2
+
+
+def test_published_inputs_that_do_not_return_are_enough():
+    calls = []
+    attempt = attempt_of(lambda call: calls.append(call) or HANGS)
+    assert (word(attempt.verdict), len(calls)) == ("timeout", 1)
+    assert attempt.profile["shapes"].reason == "the candidate's time, 20 s, is spent"
+
+
+def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
+    attempt = attempt_of(right, plan=Plan(budget_s=0.0))
+    assert word(attempt.verdict) == "timeout"
+    assert with_status(attempt, "held") == ["published", "interface", "memory"]
+    assert attempt.profile["shapes"].reason == "the candidate's time, 0 s, is spent"
 
 
 def test_stray_writes_are_a_matter_of_memory():

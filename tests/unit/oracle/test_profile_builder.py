@@ -9,6 +9,7 @@ from scripted import RELU, declare
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import Judgement, Mismatch
+from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.profile import (
     REFUSALS,
     SAME_WITHOUT,
@@ -16,6 +17,7 @@ from kerneltruth.oracle.profile import (
     WRONG_AS_PUBLISHED,
     ProfileBuilder,
     obligations_of,
+    outcome_of,
 )
 from kerneltruth.oracle.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
 from kerneltruth.tasks.promises import Promises
@@ -47,10 +49,20 @@ def is_strided(case):
 
 def profile_of(*judged, fails=lambda case: False):
     """The builder after these cases and verdicts."""
-    builder = ProfileBuilder(task=RELU, published=PUBLISHED, fails=Candidate(fails))
+    builder = ProfileBuilder(
+        task=RELU, published=PUBLISHED, contract=CONTRACTS["core"], fails=Candidate(fails)
+    )
     for case, verdict in judged:
-        builder.add(Judgement(case=case, verdict=verdict))
+        add(builder, Judgement(case=case, verdict=verdict))
     return builder
+
+
+def add(builder, judgement):
+    """Count a judgement as the case loop does; the most ordinary case that fails alike."""
+    failing = outcome_of(judgement.verdict) in ("broken", "refused")
+    simplest = builder.simplest(judgement) if failing else judgement.case
+    builder.add(judgement, judgement.case, simplest)
+    return simplest
 
 
 def status(builder, key):
@@ -80,9 +92,9 @@ def test_calls_that_gave_the_same_again_are_counted():
 )
 def test_right_values_in_another_form_break_the_interface_where_it_is_promised(case, now):
     builder = profile_of()
-    builder.add(Judgement(case=case, verdict=Passed(), interface=(DOUBLE,)))
+    add(builder, Judgement(case=case, verdict=Passed(), interface=(DOUBLE,)))
     assert status(builder, "interface") == now
-    builder.add(Judgement(case=PUBLISHED, verdict=Passed()))
+    add(builder, Judgement(case=PUBLISHED, verdict=Passed()))
     assert builder.profile()["interface"].cases == 1
 
 
@@ -123,7 +135,7 @@ def test_a_refusal_outweighs_what_is_held():
 def test_a_departure_refused_again_and_again_is_tried_no_more():
     builder = profile_of(*[(STRIDED, REFUSED)] * (REFUSALS - 1))
     assert builder.open_part(STRIDED) == STRIDED
-    builder.add(Judgement(case=STRIDED, verdict=REFUSED))
+    add(builder, Judgement(case=STRIDED, verdict=REFUSED))
     assert builder.open_part(STRIDED) == replace(STRIDED, layout="contiguous")
 
 
@@ -143,7 +155,7 @@ def test_what_fails_alike_without_a_departure_masks_the_most_unusual_one_alone()
 def test_it_is_over_when_published_inputs_and_others_fail_alike():
     builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
     assert not builder.is_over
-    builder.add(Judgement(case=TIES, verdict=WRONG))
+    add(builder, Judgement(case=TIES, verdict=WRONG))
     assert builder.is_over
 
 
@@ -158,16 +170,16 @@ def test_a_result_that_does_not_repeat_says_nothing_of_the_other_obligations():
 def test_what_several_calls_show_is_not_tried_on_simpler_cases():
     builder = profile_of()
     judgement = Judgement(case=BOTH, verdict=Failed(kind="kept_state", detail=""))
-    assert builder.add(judgement) == PUBLISHED
+    assert add(builder, judgement) == PUBLISHED
     assert builder.fails.asked == []
 
 
 def test_published_inputs_that_failed_alike_are_not_tried_again():
     builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
-    assert builder.add(Judgement(case=TIES, verdict=WRONG)) == replace(PUBLISHED, seed=TIES.seed)
+    assert add(builder, Judgement(case=TIES, verdict=WRONG)) == replace(PUBLISHED, seed=TIES.seed)
     assert builder.fails.asked == []
     # A refusal is not alike.
-    builder.add(Judgement(case=TIES, verdict=REFUSED))
+    add(builder, Judgement(case=TIES, verdict=REFUSED))
     assert len(builder.fails.asked) == 1
 
 

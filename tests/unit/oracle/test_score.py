@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kerneltruth.documents.records import ProfileEntry
 from kerneltruth.oracle.score import score
 
-HELD = ProfileEntry(status="held", promised=True, cases=3)
+HELD = ProfileEntry(status="held", promised=True, decisive=True, cases=3)
 BEYOND = replace(HELD, promised=False)
 entries = st.builds(
     ProfileEntry,
@@ -36,7 +36,7 @@ def test_gradients_that_no_prompt_promises_cost_nothing():
 @pytest.mark.parametrize("status", ["refused", "broken", "not_tried"])
 def test_one_broken_promise_scores_below_every_kernel_that_keeps_its_prompt(status):
     fails = {str(i): HELD for i in range(20)} | {
-        "shapes": ProfileEntry(status=status, promised=True, cases=40),
+        "shapes": ProfileEntry(status=status, promised=True, decisive=True, cases=40),
         "layouts": BEYOND,
     }
     passes = {"published": HELD, "layouts": ProfileEntry(status="not_tried", promised=False)}
@@ -44,18 +44,22 @@ def test_one_broken_promise_scores_below_every_kernel_that_keeps_its_prompt(stat
 
 
 def test_a_refusal_is_better_than_a_wrong_result_and_worse_than_a_right_one():
-    of = lambda status: score({"a": HELD, "b": ProfileEntry(status=status, promised=True)})
+    of = lambda status: score(
+        {"a": HELD, "b": ProfileEntry(status=status, promised=True, decisive=True)}
+    )
     assert of("not_tried") <= of("broken") < of("refused") < of("held")
 
 
 def test_more_right_cases_before_the_first_wrong_one_score_more():
-    of = lambda cases: score({"a": ProfileEntry(status="broken", promised=True, cases=cases)})
+    of = lambda cases: score(
+        {"a": ProfileEntry(status="broken", promised=True, decisive=True, cases=cases)}
+    )
     assert of(0) < of(1) < of(20) < 0.25
 
 
 @pytest.mark.parametrize(("required", "most"), [(True, 0.1), (False, 1.0)])
 def test_the_work_of_others_scores_little_where_a_kernel_is_required(required, most):
-    others = ProfileEntry(status="broken", promised=required)
+    others = ProfileEntry(status="broken", promised=required, decisive=required)
     assert score({"published": HELD, "layouts": BEYOND, "kernel": others}) == most
 
 

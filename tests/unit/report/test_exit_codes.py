@@ -38,7 +38,16 @@ def test_a_check_is_good_bad_or_not_judged(verdict, code):
 
 def audit(*kernels):
     right = {("control", "pass"), ("bug", "fail")}
-    judged = [document(AuditKernel, role=role, verdict=verdict) for role, verdict in kernels]
+    judged = [
+        document(
+            AuditKernel,
+            role=role,
+            verdict=verdict,
+            passed=verdict == "pass",
+            caught=verdict == "fail",
+        )
+        for role, verdict in kernels
+    ]
     good = all(k in right for k in kernels)
     return document(AuditDocument, summary=document(AuditSummary, good=good), kernels=judged)
 

@@ -60,9 +60,9 @@ def kernel(name, role, verdict, **more):
 AUDIT = document(
     AuditDocument,
     kernels=[
-        kernel("good", "control", "pass", baselines={"kernelbench": "pass"}),
+        kernel("good", "control", "pass", peer_checks={"kernelbench": "pass"}),
         kernel(
-            "bad", "bug", "fail", baselines={"kernelbench": "pass"}, illusion_for=["kernelbench"]
+            "bad", "bug", "fail", peer_checks={"kernelbench": "pass"}, illusion_for=["kernelbench"]
         ),
     ],
     summary={
@@ -160,7 +160,7 @@ def test_the_audit_shows_each_kernel_with_each_check():
 
 def test_a_check_without_a_short_name_is_shown_by_its_own():
     summary = structs.replace(AUDIT.summary, illusions={"new-check": 1})
-    kernels = [structs.replace(k, baselines={"new-check": "pass"}) for k in AUDIT.kernels]
+    kernels = [structs.replace(k, peer_checks={"new-check": "pass"}) for k in AUDIT.kernels]
     lines = piped(audit_view(structs.replace(AUDIT, summary=summary, kernels=kernels))).splitlines()
     assert lines[0].split()[3] == "new-check"
     assert "  new-check            1 of 1" in lines

@@ -196,9 +196,9 @@ def test_what_is_no_run_is_refused(tmp_path):
 
 def test_a_run_of_a_newer_version_is_refused(run):
     path = run.path / "run.json"
-    document = json.loads(path.read_text()) | {"schema": 2, "version": "9.1"}
+    document = json.loads(path.read_text()) | {"schema": 3, "version": "9.1"}
     path.write_text(json.dumps(document))
-    with pytest.raises(UserError, match=r"by kerneltruth 9\.1 with schema 2.*upgrade"):
+    with pytest.raises(UserError, match=r"by kerneltruth 9\.1 with schema 3.*upgrade"):
         RunStore.open(run.path, keep=dict)
 
 

@@ -26,8 +26,9 @@ from kerneltruth.documents.model import plain
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.suites.flashinfer.forms import FORM

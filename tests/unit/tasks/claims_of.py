@@ -4,7 +4,7 @@ import torch
 
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
-from kerneltruth.oracle.contract import broken_claims
+from kerneltruth.oracle.claims import broken_claims
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 
 

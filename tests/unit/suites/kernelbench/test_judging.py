@@ -11,8 +11,9 @@ from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, timed_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.runner.candidate import read_candidate

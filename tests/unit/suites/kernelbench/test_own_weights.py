@@ -8,8 +8,9 @@ from kerneltruth.engine.evaluator import not_timed
 from kerneltruth.explain.reproducer.body import BODY
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.case_loop import AttemptEnded, CaseJudged, Plan, evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.kernelbench.suite import Problems

@@ -1,0 +1,143 @@
+"""Claims: whether what was returned keeps those of a task whose answer is not unique."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import torch
+
+from kerneltruth.cases.materialize import Inputs
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.dtypes import epsilon, is_float
+from kerneltruth.oracle.evaluations import all_evaluations, few_evaluations
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput, expected_outputs
+from kerneltruth.oracle.reference import quietly, widened
+from kerneltruth.tasks.arguments import PARTS
+from kerneltruth.tasks.model import OUT
+from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
+
+_COMPUTED = "the claims can be computed"
+
+
+def broken_claims(
+    task: Task,
+    expectation: Expectation,
+    outputs: tuple[torch.Tensor, ...],
+    inputs: Mapping[str, torch.Tensor | None],
+    *,
+    most: int | None = None,
+) -> tuple[Claim, ...]:
+    """The claims of the task's contract that the outputs break, up to `most` of them.
+
+    Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
+
+    Args:
+        task: whose contract it is.
+        expectation: of the case.
+        outputs: as returned.
+        inputs: the case's, where the outputs lie.
+        most: how many broken claims are enough.
+    """
+    if task.contract is None:
+        return ()
+    evidence = evidence_of(task, expectation, outputs, inputs)
+    broken: list[Claim] = []
+    try:
+        with quietly():
+            for claim in islice((c for c in task.contract(evidence) if not c.holds), most):
+                broken.append(claim)
+    except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
+        # What was returned is such that a claim cannot even be computed, as with NaN.
+        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        broken = broken or [Claim(f"{_COMPUTED} ({line})", math.nan, 0.0)]
+    return tuple(broken)
+
+
+def evidence_of(
+    task: Task,
+    expectation: Expectation,
+    outputs: tuple[torch.Tensor, ...],
+    inputs: Mapping[str, torch.Tensor | None],
+) -> Evidence:
+    """What the task's contract judges: see `broken_claims`."""
+    case, expected = expectation.case, expectation.outputs
+    parts = PARTS.get(case.dtype, case.dtype)
+    wide = {n: None if t is None else widened(t, torch.float64) for n, t in inputs.items()}
+    references = tuple(want.reference for want in expected)
+    return Evidence(
+        inputs={n: t for n, t in wide.items() if n != OUT},
+        scalars=dict(expectation.inputs.scalars),
+        outputs=_whole(expected, outputs, case.dtype),
+        reference=_whole(expected, references, case.dtype),
+        dtype=parts,
+        eps=epsilon(parts) if is_float(parts) else 0.0,
+        tf32=expectation.tf32,
+        bounded=partial(_bounded, task, expectation, inputs),
+    )
+
+
+def _bounded(
+    task: Task,
+    expectation: Expectation,
+    inputs: Mapping[str, torch.Tensor | None],
+    formula: Callable[..., torch.Tensor],
+    settings: Mapping[str, Any],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What another formula gives on the inputs of a case: see `tasks.contract.Bounded`."""
+    names = tuple(inspect.signature(formula).parameters)
+
+    def named(**given: Any) -> torch.Tensor:
+        return formula(**{n: given[n] for n in names})
+
+    case, (want, *_) = expectation.case, expectation.outputs
+    due = (Output(name=want.spec.name),)
+    other = replace(task, reference=named, outputs=due, contract=None, admissible=(), tf32=())
+    given = Inputs(
+        order=expectation.inputs.order,
+        tensors=dict(inputs),
+        scalars=expectation.inputs.scalars | dict(settings),
+    )
+    if expectation.timed_on is None:
+        made = all_evaluations(other, case, given, bounded=True, tf32=expectation.tf32)
+    else:
+        device = expectation.timed_on
+        made = few_evaluations(other, case, given, bounded=True, device=device)
+    # What is infinite or NaN in one evaluation may be kept in it, and dropped in another.
+    shown = tuple(replace(i, settles=True) for i in made.implementations)
+    made = replace(made, implementations=shown)
+    (result,) = expected_outputs(other, case, due, made, Policy(tf32=expectation.tf32))
+    assert result.bound is not None
+    return result.reference, result.bound
+
+
+def cannot_be_computed(claim: Claim) -> bool:
+    """Whether the claim stands for those that raised an error."""
+    return claim.name.startswith(_COMPUTED)
+
+
+def said(claims: Sequence[Claim]) -> str:
+    """The broken claims in words."""
+    return "; ".join(
+        f"{c.name}: {float(c.value):.3g}, where at most {c.limit:.3g} is right" for c in claims
+    )
+
+
+def _whole(
+    expected: Sequence[ExpectedOutput], tensors: Sequence[torch.Tensor], working: str
+) -> tuple[torch.Tensor, ...]:
+    """Outputs, complex ones put together from their parts."""
+    return tuple(
+        _complex(t) if want.spec.dtype_at(working).startswith("complex") else t
+        for want, t in zip(expected, tensors, strict=False)
+    )
+
+
+def _complex(parts: torch.Tensor) -> torch.Tensor:
+    wide = parts if parts.dtype in (torch.float32, torch.float64) else parts.to(torch.float64)
+    return torch.view_as_complex(wide.contiguous())

@@ -1,0 +1,92 @@
+"""Dealing: in which order the cases of a task are tried, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+
+from kerneltruth.cases.promised import Promise, promises_of
+from kerneltruth.cases.published import published_case
+from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import Case
+from kerneltruth.oracle.obligations import Departure, departures, obligations_of
+from kerneltruth.oracle.plan import Plan
+from kerneltruth.tasks.spec import Task
+
+# So many cases are offered for each that is wanted: some cannot be judged, and some promises are
+# tried by few.
+OFFERED = 4
+LEAST_OFFERED = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deal:
+    """The cases of a task in the order in which they are tried, the published inputs aside.
+
+    Attributes:
+        firsts: each tries something that decides, or is promised, and that none before it tries.
+        others: more than are judged, so that they take the place of what cannot be.
+        total: how many cases are judged, the published inputs among them.
+    """
+
+    firsts: tuple[Case, ...]
+    others: tuple[Case, ...]
+    total: int
+
+
+def deal(
+    task: Task,
+    plan: Plan,
+    published: Case,
+    *,
+    device: str,
+    blocks: Sequence[int] = (),
+    thresholds: Sequence[int] = (),
+) -> Deal:
+    """Deal the cases: what decides is tried first, and everything else in the usual order.
+
+    Args:
+        task: of the cases.
+        plan: how many, and by which contract.
+        published: the case that none departs from.
+        device: where they run.
+        blocks: block sizes of the candidate.
+        thresholds: sizes at which the candidate may take another way.
+    """
+    chosen = plan.chosen() | {"device": device, "blocks": blocks, "thresholds": thresholds}
+    offered = generate(task, count=max(OFFERED * plan.cases, LEAST_OFFERED), **chosen)
+    decisive = {d for d in obligations_of(task) if plan.terms.decides(d)}
+    promises = promises_of(task) if plan.promises else ()
+    untried = {d.key for d in decisive} | {*promises}
+    firsts: list[Case] = []
+    others: list[Case] = []
+    tried: set[Hashable] = set(_tried(task, published, published, untried, promises))
+    for case in offered:
+        new = _tried(task, case, published, untried, promises) - tried
+        (firsts if new else others).append(case)
+        tried |= new
+    if "empty" in untried - tried and not plan.strategies:
+        # The only obligation whose strategy may have its turn later than that.
+        later = generate(task, count=LEAST_OFFERED, **chosen | {"strategies": ("empty",)})
+        firsts += [case for case in later if 0 in case.sizes.values()][:1]
+    total = max(plan.cases, 1 + len(firsts)) if plan.grows else plan.cases
+    return Deal(firsts=tuple(firsts), others=tuple(others), total=total)
+
+
+def planned_cases(task: Task, plan: Plan, device: str) -> int:
+    """How many cases are judged of a task before anything is known of the candidate."""
+    published = published_case(task, seed=plan.seed, device=device)
+    return deal(task, plan, published, device=device).total
+
+
+def _tried(
+    task: Task,
+    case: Case,
+    published: Case,
+    wanted: Collection[Hashable],
+    promises: Sequence[Promise],
+) -> set[Hashable]:
+    """What is wanted that a case tries."""
+    departing: tuple[Departure, ...] = departures(task, case, published)
+    keys = {d.key for d in departing if d.key in wanted}
+    return keys | {promise for promise in promises if promise.tried_by(case)}

@@ -1,0 +1,108 @@
+"""One candidate evaluated: its cases judged, and what they come to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.records import (
+    Attempt,
+    BinaryRecord,
+    CandidateRef,
+)
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import CaseLoop
+from kerneltruth.oracle.hazards import hazards
+from kerneltruth.oracle.kernel_fact import (
+    kernel_entry,
+    launches_none,
+    with_kernel_required,
+)
+from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.score import score
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Infra,
+    TimedOut,
+    UnsupportedHere,
+    Verdict,
+    word,
+)
+from kerneltruth.runner.candidate import is_torch_only
+from kerneltruth.runner.protocol import Observation
+
+
+def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
+    """Judge a candidate on the planned cases; the last event is `AttemptEnded`.
+
+    An obligation ends at its own first broken case, and the others go on.
+    """
+    start = time.monotonic()
+    loop = CaseLoop(session, plan)
+    tally = loop.tally
+    early = _load_verdict(session.loaded(), session.runner.load_allowance(session.candidate))
+    if early is None:
+        for judgement in loop.judgements():
+            yield CaseJudged(judgement=judgement)
+    failure = loop.profile.deciding()
+    if failure is not None and not tally.failed:
+        tally.count_form()
+    ended = None if early is None else f"{word(early)} on loading"
+    fact = loop.kernel_fact()
+    kernel = kernel_entry(fact, ended, required=plan.require_kernel)
+    profile = loop.profile.profile(ended or loop.ended) | {"kernel": kernel}
+    notes = tuple(noted.note() for noted in tally.noted.values())
+    verdict = early or loop.verdict(failure)
+    yield AttemptEnded(
+        attempt=Attempt(
+            task=session.task.key,
+            candidate=CandidateRef(
+                sha256=session.candidate.sha256,
+                path=session.candidate.path,
+                language=session.candidate.language,
+                entry=session.candidate.entry,
+            ),
+            torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
+            verdict=with_kernel_required(verdict, kernel) if plan.require_kernel else verdict,
+            contract=plan.contract,
+            cases=tally.cases,
+            failed=tally.failed,
+            declined=tuple(tally.declined),
+            unrefereeable=dict(tally.unrefereeable),
+            skipped=dict(tally.skipped),
+            failure=failure,
+            binaries=tuple(model_of(BinaryRecord, b) for b in session.binaries),
+            worst_ratio=tally.worst,
+            seconds=time.monotonic() - start,
+            dtypes=tally.dtypes,
+            headers=session.headers,
+            own_weights=session.own_weights,
+            void=dict(tally.void),
+            interface=notes,
+            profile=profile,
+            hazards=hazards(profile, notes),
+            score=score(profile),
+            kernel=fact,
+        )
+    )
+
+
+def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
+    match loaded.ended:
+        case "returned":
+            return None
+        case "unsupported":
+            return UnsupportedHere(reason=loaded.message or "")
+        case "lost":
+            return Infra(reason=loaded.message or "the worker was lost")
+        case "timeout":
+            return TimedOut(seconds=allowed_s)
+        case "died" | "flooded":
+            detail = f"while loading: {loaded.message or loaded.ended}"
+            return Crashed(signal=loaded.signal, detail=detail)
+        case _:
+            detail = f"{loaded.error}: {loaded.message}" if loaded.error else str(loaded.message)
+            return CompileError(detail=detail)

@@ -1,0 +1,80 @@
+"""Plans: what to try of a candidate, by which contract, and when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kerneltruth.documents.case import Case, Domain
+from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, Contract, ContractName
+
+CALLS_IN_BUDGET = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to try, and when to stop.
+
+    Attributes:
+        seed: master seed of the cases.
+        strategies: names of strategies; empty means all of them.
+        cases: how many cases to judge, the published inputs among them.
+        whole: whether more are judged where it takes that to try once what decides.
+        promises: the same, to try each of the task's promises once.
+        dtypes: restriction of the dtypes; None means the task's.
+        domain: "core" judges the core only.
+        contract: whose obligations decide.
+        deadline_s: wall time allowed for one call.
+        budget_s: wall time allowed for the whole candidate; None means ten such calls.
+        stop_at_first: whether an obligation ends at its first failing case.
+        require_kernel: whether a right result must be the work of the candidate's own kernels.
+        compile: whether every launch is also compiled for the runner's targets.
+    """
+
+    seed: int = 0
+    strategies: tuple[str, ...] = ()
+    cases: int = 48
+    whole: bool = False
+    promises: bool = False
+    dtypes: tuple[str, ...] | None = None
+    domain: Domain = "extended"
+    contract: ContractName = DEFAULT_CONTRACT
+    deadline_s: float = 20.0
+    budget_s: float | None = None
+    stop_at_first: bool = True
+    require_kernel: bool = False
+    compile: bool = True
+
+    @property
+    def terms(self) -> Contract:
+        """The contract itself."""
+        return CONTRACTS[self.contract]
+
+    @property
+    def seconds(self) -> float:
+        """Wall time allowed for the whole candidate."""
+        return CALLS_IN_BUDGET * self.deadline_s if self.budget_s is None else self.budget_s
+
+    @property
+    def grows(self) -> bool:
+        """Whether more cases than planned are judged where that is what it takes."""
+        return self.whole or self.promises
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether its author leaves out some of what the task has."""
+        return bool(self.strategies) or self.dtypes is not None
+
+    def asks(self, published: Case) -> bool:
+        """Whether the published inputs are among what is to be tried."""
+        dtypes = self.dtypes is None or published.dtype in self.dtypes
+        return dtypes and (not self.strategies or "default" in self.strategies)
+
+    def chosen(self) -> dict[str, Any]:
+        """The arguments of `generate` that choose the cases."""
+        return {
+            "strategies": self.strategies,
+            "seed": self.seed,
+            "dtypes": self.dtypes,
+            "domain": self.domain,
+        }
