@@ -43,7 +43,7 @@ def test_an_allocation_is_what_it_would_be_and_guarded(name):
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_fault_is_named(judge, name):
     source, kind = FAULTY[name]
-    verdict = judge(source, task="relu", cases=24).verdict
+    verdict = judge(source, task="relu", cases=24, contract="torch").verdict
     assert isinstance(verdict, Failed), verdict
     assert verdict.kind == kind, verdict
 

@@ -32,7 +32,9 @@ def test_a_control_is_clean_on_the_gpu(evaluate, name):
 
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_bug_is_caught_on_the_gpu(evaluate, name):
-    assert isinstance(evaluate(name).verdict, Failed)
+    attempt = evaluate(name)
+    # What the contract does not ask is a hazard beside a pass.
+    assert isinstance(attempt.verdict, Failed) or attempt.hazards
 
 
 def test_a_write_to_an_input_is_seen_on_the_gpu(evaluate):
