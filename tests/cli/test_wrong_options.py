@@ -31,6 +31,8 @@ def mistake(kt, good, tmp_path, monkeypatch):
         (("--strategy", "tile"), "nearest: tiles"),
         (("--bounds", "x"), "must be one of spread, calibrated, fixed"),
         (("--domain", "all"), "must be core or extended"),
+        (("--contract", "strict"), "must be one of published, core, torch"),
+        (("--contract", "torch", "--domain", "core"), "leave out one of them"),
         (("--target", "sm_1"), "must be one of sm_80"),
         (("--target", "sm_90a"), "nearest: sm_90"),
         (("--cases", "0"), "--cases"),

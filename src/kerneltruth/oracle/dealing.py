@@ -17,6 +17,8 @@ from kerneltruth.tasks.spec import Task
 # tried by few.
 OFFERED = 4
 LEAST_OFFERED = 64
+# A kernel that takes its inputs for contiguous may be right on one of them by chance.
+TELLING_LAYOUTS = frozenset({"transposed", "strided", "row_gaps"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,8 @@ class Deal:
 
     Attributes:
         firsts: each tries something that decides, or is promised, and that none before it tries.
-        others: more than are judged, so that they take the place of what cannot be.
+        others: those that try something beyond the contract first; more than are judged, so that
+            they take the place of what cannot be.
         total: how many cases are judged, the published inputs among them.
     """
 
@@ -43,7 +46,7 @@ def deal(
     blocks: Sequence[int] = (),
     thresholds: Sequence[int] = (),
 ) -> Deal:
-    """Deal the cases: what decides is tried first, and everything else in the usual order.
+    """Deal the cases: first what decides, then what lies beyond, then all else as usual.
 
     Args:
         task: of the cases.
@@ -57,26 +60,40 @@ def deal(
     offered = generate(task, count=max(OFFERED * plan.cases, LEAST_OFFERED), **chosen)
     decisive = {d for d in obligations_of(task) if plan.terms.decides(d)}
     promises = promises_of(task) if plan.promises else ()
-    untried = {d.key for d in decisive} | {*promises}
+    untried = {d.key for d in decisive}
     firsts: list[Case] = []
+    beyond: list[Case] = []
     others: list[Case] = []
     tried: set[Hashable] = set(_tried(task, published, published, untried, promises))
+    hazardous: set[Hashable] = set()
     for case in offered:
         new = _tried(task, case, published, untried, promises) - tried
-        (firsts if new else others).append(case)
+        hazards = _hazards(task, case, published, plan) - hazardous
+        (firsts if new else beyond if hazards else others).append(case)
         tried |= new
+        hazardous |= hazards
     if "empty" in untried - tried and not plan.strategies:
         # The only obligation whose strategy may have its turn later than that.
         later = generate(task, count=LEAST_OFFERED, **chosen | {"strategies": ("empty",)})
         firsts += [case for case in later if 0 in case.sizes.values()][:1]
     total = max(plan.cases, 1 + len(firsts)) if plan.grows else plan.cases
-    return Deal(firsts=tuple(firsts), others=tuple(others), total=total)
+    return Deal(firsts=tuple(firsts), others=(*beyond, *others), total=total)
 
 
 def planned_cases(task: Task, plan: Plan, device: str) -> int:
     """How many cases are judged of a task before anything is known of the candidate."""
     published = published_case(task, seed=plan.seed, device=device)
     return deal(task, plan, published, device=device).total
+
+
+def _hazards(task: Task, case: Case, published: Case, plan: Plan) -> set[Hashable]:
+    """What a case tries beyond the contract; each of the most telling layouts for itself."""
+    found: set[Hashable] = set()
+    for departure in departures(task, case, published):
+        if not plan.terms.decides(departure):
+            telling = departure.obligation == "layouts" and case.layout in TELLING_LAYOUTS
+            found.add((departure.key, case.layout if telling else None))
+    return found
 
 
 def _tried(
@@ -89,4 +106,5 @@ def _tried(
     """What is wanted that a case tries."""
     departing: tuple[Departure, ...] = departures(task, case, published)
     keys = {d.key for d in departing if d.key in wanted}
-    return keys | {promise for promise in promises if promise.tried_by(case)}
+    # By their text, since 1, 1.0 and True are promises of their own and equal.
+    return keys | {repr(promise) for promise in promises if promise.tried_by(case)}

@@ -1,0 +1,66 @@
+"""Cases are dealt so that what decides is tried first, within the planned number."""
+
+import pytest
+from scripted import RELU, declare
+
+from kerneltruth.cases.promised import promises_of
+from kerneltruth.cases.published import published_case
+from kerneltruth.oracle.contract import CONTRACTS
+from kerneltruth.oracle.dealing import deal, planned_cases
+from kerneltruth.oracle.obligations import departures, obligations_of
+from kerneltruth.oracle.plan import Plan
+from kerneltruth.tasks.registry import suites, tasks_of
+
+EVERY_TASK = {task.key: task for suite in suites() for task in tasks_of(suite).values()}
+OF_ANY_CASE = {"published", "interface", "memory", "repeatable"}
+SCALED = declare(
+    "scaled(x[M, N], scale=2.0)",
+    lambda x, scale: x * scale,
+    attributes={"scale": (2.0, 0.5)},
+)
+
+
+def dealt(task, **plan):
+    published = published_case(task, seed=0, device="cpu")
+    return deal(task, Plan(**plan), published, device="cpu"), published
+
+
+def keys(task, case, published):
+    return {d.key for d in departures(task, case, published)}
+
+
+@pytest.mark.parametrize("key", EVERY_TASK)
+def test_what_decides_and_what_is_promised_is_tried_within_16_cases(key):
+    task = EVERY_TASK[key]
+    found, published = dealt(task, cases=16, promises=True)
+    tried = set().union(*(keys(task, case, published) for case in found.firsts))
+    decisive = {d.key for d in obligations_of(task) if d.promised} - OF_ANY_CASE
+    assert decisive <= tried
+    first = (published, *found.firsts, *found.others)[: found.total]
+    in_core = [p for p in promises_of(task) if any(map(p.tried_by, found.others))]
+    assert all(any(map(promise.tried_by, first)) for promise in in_core)
+    assert found.total == 16
+
+
+def test_a_small_number_grows_to_what_decides_where_the_plan_is_to_be_whole():
+    assert dealt(SCALED, cases=1)[0].total == 1
+    whole, _ = dealt(SCALED, cases=1, whole=True)
+    assert (
+        whole.total
+        == 1 + len(whole.firsts)
+        == planned_cases(SCALED, Plan(cases=1, whole=True), "cpu")
+    )
+
+
+def test_what_lies_beyond_the_contract_comes_next():
+    found, published = dealt(RELU, cases=16)
+    decides = CONTRACTS["core"].decides
+    seconds = found.others[:4]
+    assert all(any(not decides(d) for d in departures(RELU, case, published)) for case in seconds)
+    assert {"transposed", "strided"} <= {c.layout for c in found.others[:10]}
+
+
+def test_every_case_is_dealt_once():
+    found, _ = dealt(RELU, cases=16)
+    cases = [case.identity for case in (*found.firsts, *found.others)]
+    assert len(cases) == len(set(cases)) >= 48
