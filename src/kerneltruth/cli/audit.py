@@ -36,7 +36,7 @@ def audit(
     ] = None,
     cases: Annotated[
         int | None,
-        typer.Option("--cases", min=1, help="Cases per kernel (33), or per task and dtype (16)."),
+        typer.Option("--cases", min=1, help="Cases per kernel (36), or per task and dtype (16)."),
     ] = None,
     suite: Annotated[
         str | None,
@@ -70,7 +70,7 @@ def audit(
         workers=workers,
         deadline_s=timeout,
         only=tuple(only or ()),
-        cases=cases or (33 if suite is None else 16),
+        cases=cases or (36 if suite is None else 16),
         promises=suite is not None and cases is None,
         contract=contract,
         baselines=baselines,

@@ -97,7 +97,7 @@ class AuditRequest:
     workers: int | None = None
     deadline_s: float = 20.0
     only: tuple[str, ...] = ()
-    cases: int = 33
+    cases: int = 36
     contract: str = CONTRACT
     promises: bool = False
     baselines: bool = True

@@ -87,12 +87,17 @@ def planned_cases(task: Task, plan: Plan, device: str) -> int:
 
 
 def _hazards(task: Task, case: Case, published: Case, plan: Plan) -> set[Hashable]:
-    """What a case tries beyond the contract; each of the most telling layouts for itself."""
+    """What a case tries beyond the contract; the most telling layouts and each special recipe."""
     found: set[Hashable] = set()
     for departure in departures(task, case, published):
-        if not plan.terms.decides(departure):
-            telling = departure.obligation == "layouts" and case.layout in TELLING_LAYOUTS
-            found.add((departure.key, case.layout if telling else None))
+        if plan.terms.decides(departure):
+            continue
+        if departure.obligation == "layouts" and case.layout in TELLING_LAYOUTS:
+            found.add(case.layout)
+        elif departure.obligation == "specials":
+            found.add(case.recipe)
+        else:
+            found.add(departure.key)
     return found
 
 
