@@ -1,16 +1,18 @@
-"""Published answers of models judged, and a random sample of what fails laid out to be read.
+"""Published answers of models judged, and broken obligations laid out to be read.
 
     python benchmarks/published_answers.py judge ANSWERS --folder OUT [--suite kernelbenchx]
     python benchmarks/published_answers.py report --folder OUT --read READ.csv [--name NAME]
 
 ANSWERS is a file or folder of published predictions, which stay outside of this repository. `judge`
-runs the exe stage, draws findings at random (`--draw` of those that loaded and came to a judged
-case, `--draw-unloaded` of those that did not), and writes two scripts for each that import nothing
-of kerneltruth: one with the kernel, one with PyTorch's own function in its place. The verdict is
-confirmed by them where the kernel is wrong and PyTorch right on the same inputs, expected values
-and bounds. `OUT/sheet.csv` has a row for each to be read beside its source. A reader's verdicts
-come back as `READ.csv` with the columns `id`, `reader` (right, too_strict, wrong, misnamed) and
-`note`; `report` counts them.
+runs the exe stage and draws `--draw` broken obligations at random from the profiles. For each it
+writes two scripts that import nothing of kerneltruth, one with the kernel, one with PyTorch's own
+function in its place, and a page with the prompt, the source and the case, but without where the
+judge places it. A break is confirmed by the scripts where the kernel is wrong and PyTorch right on
+the same inputs, expected values and bounds. `OUT/sheet.csv` has a row for each. A reader who has
+only the pages writes READ.csv with the columns `id`, `obligation` (several if several are broken:
+`memory|published`), `placed` (published, core or beyond) and `note`. Where the reader and the judge
+differ, both are read again, and the column `right` says who is: judge, reader or neither. `report`
+counts them.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ import machine
 from kerneltruth.corpus.eager import aids
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at
 from kerneltruth.explain.reproducer.script import script
-from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find
 
-COLUMNS = ("id", "origin", "task", "verdict", "kind", "kernel", "pytorch", "case", "explanation")
+COLUMNS = (
+    *("id", "origin", "task", "obligation", "placed", "verdict", "kind", "kernel", "pytorch"),
+    *("case", "explanation", "finding"),
+)
 SCRIPT_S = 120
 # How a reproducer ends.
 ENDS = {0: "right", 1: "wrong", 2: "not judged"}
@@ -64,16 +68,28 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(x) for x in (folder / "run" / "results.jsonl").read_text().splitlines()]
 
 
-def drawn(options: Any) -> list[dict[str, Any]]:
-    """Distinct failing answers at random, those that were judged apart from those that were not."""
-    failing = [x for x in lines_of(options.folder) if x.get("finding") and not x.get("same_as")]
-    judged = [x for x in failing if x["stages"]["call"]["outcome"] == "pass"]
-    others = [x for x in failing if x["stages"]["call"]["outcome"] != "pass"]
-    rng = random.Random(options.seed)
+def broken(lines: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+    """Every broken obligation of every distinct answer, with the answer's line."""
     return [
-        *rng.sample(judged, min(options.draw, len(judged))),
-        *rng.sample(others, min(options.draw_unloaded, len(others))),
+        (line, key)
+        for line in lines
+        if not line.get("same_as")
+        for key, entry in line["attempt"]["profile"].items()
+        if entry["status"] == "broken"
     ]
+
+
+def drawn(options: Any) -> list[tuple[dict[str, Any], str]]:
+    """Broken obligations at random."""
+    found = broken(lines_of(options.folder))
+    return random.Random(options.seed).sample(found, min(options.draw, len(found)))
+
+
+def placed(key: str, profile: dict[str, Any]) -> str:
+    """Where a break lies: in what the benchmark publishes, in what the prompt promises, beyond."""
+    if profile[key]["failure"] == (profile["published"]["failure"] or {}):
+        return "published"
+    return "core" if profile[key]["decisive"] else "beyond"
 
 
 def standalone(source: str) -> str:
@@ -82,15 +98,14 @@ def standalone(source: str) -> str:
     return source.replace(taken, inspect.getsource(aids))
 
 
-def write_scripts(options: Any, line: dict[str, Any]) -> tuple[Path, Path | None]:
+def write_scripts(options: Any, path: Path) -> tuple[Path, Path | None]:
     """The script with the kernel, and the one with PyTorch's own function in its place."""
-    path = options.folder / "run" / "findings" / line["finding"]
     finding = finding_at(path)
     task = find(finding.task)
     cache = cache_for(finding)
     case = finding.minimal or finding.case
     expectation = cache.get(task, case)
-    placed = cache.layouts.of(task, case, expectation.inputs).placed
+    laid_out = cache.layouts.of(task, case, expectation.inputs).placed
     kernel, eager = candidate_of(path, finding), eager_of(task)
     folder = options.folder / "scripts"
     folder.mkdir(exist_ok=True)
@@ -104,7 +119,7 @@ def write_scripts(options: Any, line: dict[str, Any]) -> tuple[Path, Path | None
             task=task,
             candidate=replace(candidate, language="torch") if name else candidate,
             expectation=expectation,
-            placed=placed,
+            placed=laid_out,
             verdict=finding.verdict,
             explanation=finding.explanation,
             config=config,
@@ -113,6 +128,27 @@ def write_scripts(options: Any, line: dict[str, Any]) -> tuple[Path, Path | None
         target.write_text(text)
         written.append(target)
     return written[0], written[1] if len(written) > 1 else None
+
+
+def prompt_of(options: Any, origin: str) -> str:
+    """The published prompt of an answer."""
+    name, _, number = origin.rpartition(":")
+    path = options.answers / name if options.answers.is_dir() else options.answers
+    answer = json.loads(path.read_text().splitlines()[int(number) - 1])
+    return str(answer.get("instruction") or "The file of answers brings no prompt.")
+
+
+def write_page(options: Any, row: dict[str, Any], sha256: str) -> None:
+    """What the reader has: prompt, case, what was seen, and the source."""
+    folder = options.folder / "pages"
+    folder.mkdir(exist_ok=True)
+    source = (options.folder / "run" / "candidates" / f"{sha256}.py").read_text()
+    shown = ("id", "task", "verdict", "kind", "case", "explanation", "kernel", "pytorch")
+    facts = [f"{name}: {row[name]}" for name in shown]
+    said = options.folder / "scripts" / f"{row['finding']}.txt"
+    shows = said.read_text() if said.exists() else ""
+    parts = ["\n".join(facts), shows, prompt_of(options, row["origin"]), source]
+    (folder / f"{row['id']}.txt").write_text("\n\n----\n\n".join(parts))
 
 
 def end_of(path: Path | None) -> str:
@@ -135,29 +171,48 @@ def end_of(path: Path | None) -> str:
     return ENDS.get(ran.returncode, f"exit code {ran.returncode}")
 
 
+def row_of(number: int, line: dict[str, Any], key: str) -> dict[str, Any]:
+    """A row of the sheet, without what the scripts say; its id does not tell the obligation."""
+    entry = line["attempt"]["profile"][key]
+    verdict = (entry["failure"] or {}).get("verdict", {})
+    return {
+        "id": f"{number:03}-{line['sha256'][:12]}",
+        "origin": line["origin"],
+        "task": line["task"],
+        "obligation": key,
+        "placed": placed(key, line["attempt"]["profile"]),
+        "verdict": verdict.get("verdict", ""),
+        "kind": verdict.get("kind", ""),
+        "finding": "",
+        "case": "",
+        "explanation": entry["reason"] or "",
+        "kernel": "none",
+        "pytorch": "none",
+    }
+
+
 def sheet(options: Any) -> list[dict[str, Any]]:
     """The rows of the sheet, each with what both scripts say."""
-    rows, scripts = [], []
-    for line in drawn(options):
-        finding = finding_at(options.folder / "run" / "findings" / line["finding"])
-        verdict = finding.verdict
-        rows.append(
-            {
-                "id": finding.id,
-                "origin": line["origin"],
-                "task": finding.task,
-                "verdict": word(verdict),
-                "kind": verdict.kind if isinstance(verdict, Failed) else "",
-                "case": (finding.minimal or finding.case).summary(),
-                "explanation": " ".join(finding.explanation.split())[:400],
-            }
-        )
-        scripts.append(write_scripts(options, line))
+    found = [(row_of(n, *one), *one) for n, one in enumerate(drawn(options))]
+    asked = []
+    for row, line, key in found:
+        name = line["attempt"]["profile"][key]["finding"]
+        if name is None:
+            continue
+        path = options.folder / "run" / "findings" / name
+        finding = finding_at(path)
+        row["finding"] = finding.id
+        row["case"] = (finding.minimal or finding.case).summary()
+        row["explanation"] = " ".join(finding.explanation.split())[:400]
+        asked.append((row, *write_scripts(options, path)))
     with ThreadPoolExecutor(max_workers=max(1, len(os.sched_getaffinity(0)))) as pool:
-        kernels = pool.map(end_of, [kernel for kernel, _ in scripts])
-        own = pool.map(end_of, [pytorch for _, pytorch in scripts])
-        for row, kernel, pytorch in zip(rows, kernels, own, strict=True):
+        kernels = pool.map(end_of, [kernel for _, kernel, _ in asked])
+        own = pool.map(end_of, [pytorch for *_, pytorch in asked])
+        for (row, *_), kernel, pytorch in zip(asked, kernels, own, strict=True):
             row |= {"kernel": kernel, "pytorch": pytorch}
+    for row, line, _ in found:
+        write_page(options, row, line["sha256"])
+    rows = [row for row, *_ in found]
     with (options.folder / "sheet.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
@@ -187,26 +242,45 @@ def outcomes(document: dict[str, Any], lines: list[dict[str, Any]]) -> list[str]
     ]
 
 
+def agreement(row: dict[str, str], read: dict[str, str]) -> str:
+    """Whether the reader names and places a broken obligation as the judge does."""
+    named = row["obligation"].split(".")[0] in read["obligation"].split("|")
+    if named and row["placed"] == read["placed"]:
+        return "the same name and place"
+    differs = "another place" if named else "another name"
+    return f"{differs}; read again: {read['right'] or 'open'} right"
+
+
 def reading(rows: list[dict[str, str]], read: dict[str, dict[str, str]]) -> list[str]:
     """What scripts and reader say of the sample."""
     ends = Counter((row["kernel"], row["pytorch"]) for row in rows)
-    verdicts = Counter(read[row["id"]]["reader"] for row in rows if row["id"] in read)
-    missing = sum(row["id"] not in read for row in rows)
-    table = [(f"kernel {k}, PyTorch {p}", n) for (k, p), n in ends.most_common()]
-    said = [(f"reader: {v}", n) for v, n in verdicts.most_common()]
+    said = {row["id"]: agreement(row, read[row["id"]]) for row in rows if row["id"] in read}
     others = [
-        f"- `{row['id']}` ({row['origin']}): {read[row['id']]['reader']}: {read[row['id']]['note']}"
+        f"- `{row['id']}` ({row['task']}): {row['obligation']}, {row['placed']}; "
+        f"the reader: {read[row['id']]['obligation']}, {read[row['id']]['placed']}; "
+        f"{said[row['id']]}. {read[row['id']]['note']}"
         for row in rows
-        if row["id"] in read and read[row["id"]]["reader"] != "right"
+        if said.get(row["id"], "the same").partition(" name and")[0] != "the same"
     ]
+    places = Counter((row["placed"], row["obligation"]) for row in rows)
     return [
-        f"{len(rows)} failing verdicts drawn at random, each with two scripts that import nothing "
-        "of kerneltruth, and read one by one: verdict, case, sentence and scripts, and the source "
-        "where these left a doubt.",
+        f"{len(rows)} broken obligations drawn at random, each with two scripts that import "
+        "nothing of kerneltruth, and read one by one by a reader who had the prompt, the source, "
+        "the case and the scripts' results, but not the judge's name and place.",
         "",
-        *machine.table(("scripts", "verdicts"), table),
+        *machine.table(
+            ("placed", "obligation", "breaks"), [(*k, n) for k, n in places.most_common()]
+        ),
         "",
-        *machine.table(("reading", "verdicts"), [*said, ("not read", missing)]),
+        *machine.table(
+            ("scripts", "breaks"),
+            [(f"kernel {k}, PyTorch {p}", n) for (k, p), n in ends.most_common()],
+        ),
+        "",
+        *machine.table(
+            ("reading", "breaks"),
+            [*Counter(said.values()).most_common(), ("not read", len(rows) - len(said))],
+        ),
         *(["", *others] if others else []),
     ]
 
@@ -221,7 +295,6 @@ def main() -> int:
     parser.add_argument("--cases", type=int)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--draw", type=int, default=100)
-    parser.add_argument("--draw-unloaded", type=int, default=20)
     parser.add_argument("--read", type=Path, help="the reader's verdicts")
     parser.add_argument("--name", default="published_answers")
     options = parser.parse_args()
@@ -236,7 +309,8 @@ def main() -> int:
             json.dumps({"machine": about, "document": document}, indent=1)
         )
         print("\n".join(outcomes(document, lines_of(options.folder))))
-        print(f"{len(rows)} verdicts drawn and run as scripts, {time.monotonic() - start:.0f} s")
+        took = time.monotonic() - start
+        print(f"{len(rows)} broken obligations drawn and run as scripts, {took:.0f} s")
         return 0
     kept = json.loads((options.folder / "document.json").read_text())
     rows = rows_of(options.folder / "sheet.csv")

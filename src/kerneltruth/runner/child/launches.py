@@ -9,6 +9,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,6 +83,8 @@ def count() -> None:
 def counted(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel's `run` that compiles but does not launch a kernel that must do nothing."""
 
+    # An error of Python's on the arguments names this function: as Triton's own.
+    @wraps(original)
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         warmup = warmup or not kernel_work.launched(self.fn)
         return original(self, *args, grid=grid, warmup=warmup, **kwargs)
@@ -101,6 +104,7 @@ def collect() -> tuple[Launch, ...]:
 
 
 def _recording_jit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
             constexprs = {p.name for p in self.params if p.is_constexpr}
@@ -134,6 +138,7 @@ def counting_compiled(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recording_interpreted(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
             _refuse_host_pointers(args, kwargs)
