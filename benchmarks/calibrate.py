@@ -18,6 +18,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import torch
+
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.model import dumps
 from kerneltruth.engine.evaluator import Evaluator
@@ -46,6 +48,7 @@ def main() -> None:
         controls = [e for e in controls if e.task in options.only]
     errors: dict[str, list[float]] = defaultdict(list)
     start = time.monotonic()
+    torch.set_num_threads(1)
     evaluator = Evaluator(device="cpu", targets=(), policy=Policy(tf32=False))
     try:
         evaluator.start()

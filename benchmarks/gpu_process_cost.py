@@ -14,6 +14,7 @@ import time
 from multiprocessing.queues import Queue
 
 import machine
+import torch
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.corpus import ENTRIES, source
@@ -70,6 +71,7 @@ def main() -> int:
         print("There is no GPU here, so there is nothing to measure.")
         return 0
     context = multiprocessing.get_context("fork")
+    torch.set_num_threads(1)
     evaluator = Evaluator(device=device, targets=(), policy=Policy())
     rows = []
     try:

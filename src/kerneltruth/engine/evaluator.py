@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import inspect
@@ -99,8 +98,6 @@ class Evaluator:
         cache_root: Path | None = None,
         runner: Runner | None = None,
     ) -> None:
-        # Judges run in parallel, one process each; threads within them would only compete.
-        torch.set_num_threads(1)
         self.runner = runner or Runner(
             device=device,
             targets=targets if device == "cpu" else (),

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+import torch
+
 from kerneltruth.clock.device.lock import checking, timing
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator
@@ -104,7 +106,8 @@ class EvaluatorFactory:
     against: tuple[str, ...] = ()
 
     def __call__(self) -> Callable[[EvaluationRequest], Evaluation]:
-        """`evaluate_and_time` of a warm evaluator."""
+        """`evaluate_and_time` of a warm evaluator, in a process that does nothing else."""
+        torch.set_num_threads(1)
         evaluator = Evaluator(
             policy=self.policy, device=self.device, targets=self.targets, cache_root=cache_root()
         )

@@ -9,6 +9,7 @@ from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.runners import begin, new_runner
+from kerneltruth.engine.start import on_one_thread
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Sampling
 from kerneltruth.generate.connection import open_model
@@ -39,7 +40,8 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
         begin(runner)
         from kerneltruth.generate.generation import generate
 
-        return (yield from generate(options, method, sampling, model, runner, start))
+        steps = generate(options, method, sampling, model, runner, start)
+        return (yield from on_one_thread(steps))
 
 
 def _sampling(method: Method, given: Sampling) -> Sampling:

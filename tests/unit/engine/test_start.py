@@ -1,10 +1,12 @@
 """One function takes every request, and leaves the caller's process as it was."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import (
     AuditRequest,
@@ -16,6 +18,7 @@ from kerneltruth.engine.requests import (
 )
 from kerneltruth.engine.start import on_one_thread, run
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.oracle.bounds import Policy
 
 NOWHERE = Path("/there/is/no/such/file.py")
 FILE = Path(__file__)
@@ -48,6 +51,12 @@ def test_the_caller_has_its_threads_again_where_it_wants_no_more_events():
     events = on_one_thread(steps())
     next(events)
     events.close()
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_evaluator_leaves_the_threads_of_its_process_alone():
+    Evaluator(policy=Policy(), runner=SimpleNamespace(device="cpu"))
     assert torch.get_num_threads() == 3
 
 

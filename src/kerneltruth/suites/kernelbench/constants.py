@@ -166,7 +166,11 @@ def sizes_in(function: ast.FunctionDef) -> Iterator[ast.Constant]:
 
 
 def _is_randint(call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            pass
+        case _:
+            return False
     return name.startswith("randint") or name in ("random_", "full", "full_like")
 
 
