@@ -103,7 +103,7 @@ def purposed(owner: Any, name: str, purpose: str) -> None:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         with ACCOUNT.doing(purpose):
             found = function(*args, **kwargs)
-            return iter(list(found)) if name == "_called_again" else found
+            return iter(list(found)) if name == "_call_again" else found
 
     setattr(owner, name, wrapped)
 
@@ -135,9 +135,9 @@ def count_all() -> None:
     counted(expectation, "expect", "references and bounds")
     counted(candidate_session, "rule", "rulings")
     counted(candidate_session, "thresholds", "numbers of the source")
-    counted(case_loop, "enough_cases", "choice of cases")
+    counted(case_loop, "deal", "choice of cases")
     purposed(case_loop, "probe", "probes")
-    purposed(case_loop, "_called_again", "once more")
+    purposed(case_loop.CaseLoop, "_call_again", "once more")
     purposed(candidate_session.CandidateSession, "objection", "PyTorch's own function")
     purposed(evaluators, "diagnose", "explanation")
 

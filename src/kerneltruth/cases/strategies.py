@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.drafts import TURNS, departures_of
 from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
-from kerneltruth.cases.promised import domain_of, promises_of
+from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.scene import Draft, Scene
 from kerneltruth.cases.shapes import Device, Sizes
@@ -29,8 +28,6 @@ from kerneltruth.errors import UserError
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import Scalar, Task, evaluate
 
-# How many times the usual number of cases are searched for those that try a promise.
-_FAR = 4
 # A strategy that fails this often in a row is exhausted.
 _PATIENCE = 24
 
@@ -208,22 +205,6 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
         thresholds=tuple(thresholds),
     )
     return Cases(scene, names, count, only_core=domain == "core")
-
-
-def enough_cases(task: Task, *, least: int, **chosen: Any) -> int:
-    """Return how many cases try all promises of a task, but at least `least`.
-
-    `chosen` are arguments of `generate`. A promise that such cases never try is left out.
-    """
-    left = list(promises_of(task))
-    count = 0
-    for i, case in enumerate(generate(task, count=_FAR * least, **chosen), 1):
-        before = len(left)
-        left = [promise for promise in left if not promise.tried_by(case)]
-        count = i if len(left) < before else count
-        if not left:
-            break
-    return max(count, least)
 
 
 def dtypes_of(task: Task, domain: Domain) -> tuple[str, ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.obligations import Departure
 
 ContractName = Literal["published", "core", "torch"]
-CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
 DEFAULT_CONTRACT: ContractName = "core"
 
 

@@ -37,8 +37,6 @@ Obligation = Literal[
     "kernel",
 ]
 OBLIGATIONS: tuple[Obligation, ...] = get_args(Obligation)
-# Obligations of which a prompt may promise a part; the rest is an entry of its own.
-IN_PARTS = frozenset({"shapes", "attributes", "layouts"})
 BEYOND = "beyond"
 # What breaks an obligation whatever the inputs.
 OF_KIND: Mapping[FailKind, Obligation] = {

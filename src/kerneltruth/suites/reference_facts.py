@@ -21,7 +21,6 @@ from kerneltruth.tasks.spec import Task
 
 _OWN = "kerneltruth.tasks"
 _BUILTIN = frozenset(dir(builtins))
-_NO_ARITHMETIC = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 Function = ast.FunctionDef | ast.Lambda
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 _ELF_MAGIC = b"\x7fELF"
 _SECTION = struct.Struct("<IIQQQQIIQQ")
-_INSTRUCTION_BYTES = 16
 _OPCODE_MASK = 0xFFF
 _NOP = 0x918
 
