@@ -36,7 +36,7 @@ class FinishedBenchmark:
     """A benchmark that was run to its end.
 
     Attributes:
-        ground: of the benchmark; knows what the shown results must be.
+        setup: of the benchmark; knows what the shown results must be.
         watch: saw what disturbed it.
         kernels: static facts of the Triton kernels that each side has compiled so far.
         again: the same in other processes, against baselines that are nearly as quick.

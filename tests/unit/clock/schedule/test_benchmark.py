@@ -23,7 +23,8 @@ from kerneltruth.clock.schedule.batch_runner import (
     MOST_HEAD_START_S,
     MOST_UNDERSTATED,
 )
-from kerneltruth.clock.schedule.benchmark import LARGE, STARVED
+from kerneltruth.clock.schedule.batches import LARGE
+from kerneltruth.clock.schedule.benchmark import STARVED
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,
