@@ -20,7 +20,7 @@ from kerneltruth.explain.minimize.cases import domain, minimize_case
 from kerneltruth.explain.minimize.search import MinimizeBudget, Shrunk
 from kerneltruth.explain.shown import shown
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.claims import said
+from kerneltruth.oracle.claims import claims_in_words
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
@@ -222,7 +222,7 @@ def _values(session: CandidateSession, expectation: Expectation, ruling: Ruling)
                 wrong=wrong,
                 name=expected.spec.name,
                 several=accept is not None or session.task.random,
-                claims=said(ruling.claims),
+                claims=claims_in_words(ruling.claims),
                 dtype=expected.dtype,
             )
     return None

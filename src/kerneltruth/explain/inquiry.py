@@ -49,7 +49,7 @@ class Inquiry:
     _rulings: dict[str, Ruling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        found = self.session.convicted
+        found = self.session.examined
         if found is not None and found[0] == (self.failure.case.identity, self.failure.config):
             self._rulings[self.failure.case.identity] = found[1]
 

@@ -23,7 +23,7 @@ from kerneltruth.tasks.spec import Output, Task
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 TF32_MANTISSA_BITS = 10
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
-# What two divisions, one of them approximate as on a GPU, may be off.
+# By how many ulps two divisions may differ if one is approximate, as on a GPU.
 NUDGE_ULPS = 4
 
 
@@ -141,7 +141,7 @@ def overflowing(
 
 
 def _has_above(t: torch.Tensor, limit: float) -> bool:
-    """Whether a finite element is larger; most tensors are seen through in one pass."""
+    """Whether a finite element is larger; most tensors need a single pass."""
     if not t.numel() or (t.element_size() > 1 and float(t.abs().amax()) <= limit):
         return False
     return float(_magnitude(t).amax()) > limit
@@ -193,8 +193,8 @@ def _other_formulas(
         )
         if task.asked_dtype(scalars) is None:
             continue
-        # What comes before the conversion has the errors of a GPU in the narrower dtype. Those of
-        # one sign do not vanish in a mean of many.
+        # Steps before the conversion have the errors of a GPU in the narrower dtype. Errors of one
+        # sign do not vanish in a mean of many.
         for salt in (None, *range(GPU_DRAWS)):
             with OnGpu(ulp=None, salt=salt) as gpu:
                 outputs = evaluate(task, given, scalars, formula=formula)
@@ -209,7 +209,7 @@ def _on_gpu(
 ) -> Iterator[Implementation]:
     """The reference with its operators as GPU libraries have them, in each dtype.
 
-    What a library gives may be infinite or NaN elsewhere than on a CPU.
+    A library's result may be infinite or NaN where a CPU's is not.
     """
     for dtype in dict.fromkeys((inner, working)):
         # Rounding to half precision hides what the second draw would add.

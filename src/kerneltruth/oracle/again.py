@@ -1,6 +1,6 @@
 """What one call does not show: whether calls leave something behind, and whether each draws anew.
 
-Both are asked of a candidate that was right in every case, in the child that all cases ran in.
+Both are checked on a candidate that was right in every case, in the child that ran all of them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def kept_from_before(
 ) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
-    Before it is called again, the same call is made with other values: what is kept by the shapes
-    of inputs shows there. Where a fresh child has that wrong too, nothing was kept, and that case
-    is returned, to be judged as any other.
+    Before the repetition, the same call runs with other values: state that is kept by the shapes
+    of inputs shows there. If a fresh child gets these wrong too, nothing was kept; that case is
+    returned, to be judged like any other.
 
     Args:
         session: of the candidate.
@@ -60,7 +60,7 @@ def kept_from_others(
 ) -> Failed | None:
     """The verdict on a wrong value that a fresh child has right: other cases left something behind.
 
-    It costs a child, so only a source that may keep state is asked.
+    This costs a child, so it runs only for a source that may keep state.
     """
     of_values = isinstance(verdict, Failed) and verdict.kind in ("value", "nan", "inf")
     if not of_values or not may_keep_state(session.candidate.source):
@@ -77,7 +77,7 @@ def _wrong(
     *,
     around: Surroundings = USUAL,
 ) -> Verdict | None:
-    """The verdict on a call if it is a bad one that PyTorch does not share."""
+    """The verdict on a call that is bad; None if PyTorch's own call is bad too."""
     ruling, _, _ = session.call(expectation, config=config, around=around)
     if not is_bad(ruling.verdict):
         return None
@@ -115,7 +115,7 @@ def seen_again(
     expectation: Expectation,
     others: Iterable[Expectation],
 ) -> Failed | None:
-    """A verdict of this module found once more, on a case that was called just now.
+    """Find a verdict of this module once more, on a case that was called just now.
 
     Args:
         session: of the candidate.
@@ -142,7 +142,7 @@ def _same_draw(calls: int) -> Failed:
 
 
 def telling(expectations: Sequence[Expectation]) -> Expectation | None:
-    """Of right cases of a random task, the one with the most elements that chance decides."""
+    """The right case of a random task with the most elements that chance decides."""
     drawn = [e for e in expectations if _random_elements(e)]
     return max(drawn, key=_random_elements, default=None)
 

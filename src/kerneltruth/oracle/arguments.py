@@ -19,15 +19,15 @@ INPUT_GUARD_BYTES = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What of a call is not its inputs' values: a right result does not change with it.
+    """All of a call but its inputs' values; a right result does not change with it.
 
     Attributes:
         small_poison: uninitialized memory holds small numbers, and no NaN.
-        small_guards: likewise what lies around inputs and around what the candidate allocates.
+        small_guards: so does the memory around inputs and around what the candidate allocates.
         contiguous: inputs that are laid out contiguously, whatever the case says.
         draw: what random generators are seeded with; another one makes another random call.
         reused: a model is called with other values first.
-        idle: the candidate's own kernels do nothing, without which no result should be right.
+        idle: the candidate's own kernels do nothing; a right result needs them.
     """
 
     small_poison: bool = False
@@ -66,7 +66,7 @@ class Layouts:
         tensors = [t for t in inputs.tensors.values() if t is not None]
         if sum(t.nbytes for t in tensors) > self._limit // 4:
             return lay_out(task, case, inputs, around)
-        # What is kept holds the inputs, so that no other inputs have the same id.
+        # The kept layout holds its inputs, so no other inputs get the same id.
         memory = f"{around.small_guards}>{sorted(around.contiguous)}"
         key = f"{id(inputs)}>{case.layout}>{case.seed}>{memory}"
         return self._recent.get(key, lambda: lay_out(task, case, inputs, around))

@@ -18,7 +18,7 @@ pairwise. Every partial sum rounds. Let u be half an ulp. The error has a root m
 where they have both; a million elements reach six times that. `growth` and the floor admit it. A
 result in half precision is summed in float32, where such errors vanish beside its own rounding.
 
-A bound that a decoy passes has no teeth on that case (`decoys.py`).
+A bound that a decoy passes is too wide to judge that case (`decoys.py`).
 """
 
 from __future__ import annotations

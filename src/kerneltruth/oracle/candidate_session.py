@@ -1,7 +1,7 @@
 """A candidate, its child processes, and what they have shown so far.
 
-`case_loop` puts the cases to it. The explaining layers above use `CandidateSession.call` to ask
-further questions of the same candidate.
+`case_loop` runs its cases here. The explaining layers above make further calls of the same
+candidate with `CandidateSession.call`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kerneltruth.oracle.controls import Controls
 
 MAX_CONFIGS = 64
-# To look for launches of CUDA C++ takes milliseconds a call.
+# Looking for launches of CUDA C++ takes milliseconds a call.
 COUNTED_CALLS = 8
 # Seconds of a call whose kernels do nothing.
 IDLE_S = 5.0
@@ -71,7 +71,7 @@ class CandidateSession:
             cache: of expectations.
             deadline_s: for one call.
             ends_first: whether the session's end waits for that of its children.
-            controls: PyTorch's own function, called before a case convicts; None for none.
+            controls: PyTorch's own function, called before the candidate fails; None for none.
         """
         self._ends_first = ends_first
         self.task = task
@@ -81,8 +81,8 @@ class CandidateSession:
         self.deadline_s = deadline_s
         self.controls = controls
         # By identity of the case and number of the configuration.
-        self.convicted: tuple[tuple[str, int], Ruling] | None = None
-        # Whose work the first call is that launches an own kernel, else the first; and its case.
+        self.examined: tuple[tuple[str, int], Ruling] | None = None
+        # The first call that launches an own kernel, else the first call: its work, and its case.
         self.work: tuple[KernelWork, Case] | None = None
         self._counted = 0
         self._lean = False
@@ -104,7 +104,7 @@ class CandidateSession:
         self.close()
 
     def close(self, *, wait: bool = False) -> None:
-        """Have the candidate's children ended; without `wait` the next one need not wait for it."""
+        """End the candidate's children; without `wait`, only request it."""
         for session in (self._run, self._compile):
             if session is not None:
                 session.close(wait=wait or self._ends_first)
@@ -113,15 +113,17 @@ class CandidateSession:
     def followed_by(
         self, task: Task, candidate: Candidate, *, deadline_s: float
     ) -> CandidateSession:
-        """A trial of another candidate in the child of this one, which ends with it.
+        """Return a session of another candidate in the child of this one, which ends with it.
 
-        For the judge's own: whatever one leaves in the process, the next one finds.
+        Only for the judge's own candidates: the next one finds what the last left in the process.
         """
-        trial = CandidateSession(task, candidate, self.runner, self.cache, deadline_s=deadline_s)
-        trial._run, self._run = self._run, None
-        if trial._run is not None:
-            trial._run.load_instead(candidate)
-        return trial
+        successor = CandidateSession(
+            task, candidate, self.runner, self.cache, deadline_s=deadline_s
+        )
+        successor._run, self._run = self._run, None
+        if successor._run is not None:
+            successor._run.load_instead(candidate)
+        return successor
 
     @property
     def session(self) -> Session:
@@ -131,7 +133,7 @@ class CandidateSession:
         return self._run
 
     def loaded(self) -> Observation:
-        """Load the candidate in a fresh child, if that has not been done, and say how it went."""
+        """Load the candidate in a fresh child, unless it is loaded; return how that ended."""
         seen = self.session.loaded
         self._lean |= seen.lean
         return seen
@@ -160,7 +162,7 @@ class CandidateSession:
             reused=around.reused,
             gradients_of=self._gradients_of(expectation.case),
             kernels="idle" if around.idle else "count" if self._is_to_count else "run",
-            # A host that waits for what its kernels write may wait for good.
+            # A host that waits for what its kernels write may wait for ever.
             deadline_s=min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s,
         )
         counted = None if around.idle else observation.work
@@ -223,7 +225,7 @@ class CandidateSession:
         return structs.replace(case, absent=(*case.absent, *weights))
 
     def cannot_take(self, expectation: Expectation) -> str | None:
-        """Why the candidate's language cannot be given these inputs, by the judge's own look."""
+        """Why the candidate's language has no such inputs, as the judge itself sees."""
         if self.candidate.language != "numpy":
             return None
         if self.task.wants_gradients(expectation.case.settings):
@@ -233,7 +235,7 @@ class CandidateSession:
         return None if lacking is None else f"NumPy has no dtype {lacking}"
 
     def _not_excused(self, observation: Observation, arguments: Sequence[Argument]) -> Observation:
-        """On a GPU nothing is interpreted: who says so there has raised an exception, no more.
+        """On a GPU nothing is interpreted, so `unsupported` there is an exception like any other.
 
         Only a model may still have no place for the judge's weights.
         """
@@ -244,7 +246,7 @@ class CandidateSession:
         return replace(observation, ended="raised")
 
     def _plainly(self, ruling: Ruling) -> Ruling:
-        """A ruling that says so where an answer was cut off before it returns anything."""
+        """Say so in the ruling if the source was cut off before it returns anything."""
         verdict = ruling.verdict
         if not isinstance(verdict, Failed) or not verdict.detail.startswith(RETURNED_NOTHING):
             return ruling
@@ -271,11 +273,10 @@ class CandidateSession:
     def rehearse(
         self, calls: Iterable[Sequence[Supply | ScalarArgument]], *, budget_s: float
     ) -> None:
-        """Make calls for what they compile, each in all configurations, which differ by shape.
+        """Make calls so that they compile into the candidate's cache, in all configurations.
 
-        That is in the candidate's cache then. No more is tried of a child that is lost, nor when
-        the seconds of all calls together are spent: whoever asks for the rest finds it not
-        compiled.
+        Stop when the child is lost, or the seconds for all calls together are spent; the rest is
+        compiled when it is needed.
         """
         end = time.monotonic() + budget_s
         for arguments in calls:
@@ -297,7 +298,7 @@ class CandidateSession:
     ) -> CompileError | None:
         """Compile the launches of a call for every target, if they are new; the first refusal.
 
-        What was refused before is refused again: the first time may not have been in the core.
+        A launch that was refused is refused again: the first time may not have been in the core.
         """
         every = {_specialization(launch): launch.kernel for launch in launches}
         known = next((self._refused[k] for k in every if k in self._refused), None)
@@ -326,7 +327,7 @@ class CandidateSession:
     def objection(
         self, expectation: Expectation, verdict: Verdict, *, around: Surroundings = USUAL
     ) -> str | None:
-        """What PyTorch's own function has to say against convicting on this case."""
+        """Why the candidate does not fail by this case, judging by PyTorch's own function."""
         if self.controls is None:
             return None
         return self.controls.objection(

@@ -49,11 +49,11 @@ from kerneltruth.oracle.verdict import (
 )
 
 CONFIGS_ON_FIRST_CASE = 8
-# So many other cases are tried in place of one that could not be judged.
+# Try at most this many other cases in place of one that could not be judged.
 INSTEAD = 8
-# What stands for published values that no bound can judge: an output that is constant, say.
+# Recipes that replace published values that no bound can judge, as where an output is constant.
 OTHER_VALUES = ("normal", "uniform")
-# After so many calls that do not return, nothing more is called.
+# Stop after this many calls that do not return.
 HANGS = 2
 
 
@@ -121,7 +121,7 @@ class CaseLoop:
             yield from self._call_again()
 
     def kernel_fact(self) -> KernelFact | None:
-        """Whose work the judged calls are; those with the published arguments tell, if any do."""
+        """Which kernels did the work of right calls, with the published arguments if possible."""
         task, published = self._session.task, self.profile.published
         plain = [
             expectation
@@ -272,7 +272,7 @@ class CaseLoop:
                     return simpler, simplest
                 simplest = case
         if is_bad(verdict):
-            return self._convicted(judgement, expectation, ruling), simplest
+            return self._examined(judgement, expectation, ruling), simplest
         if case.domain == "core" and ruling.interface:
             return with_digests(judgement, expectation, ruling), case
         return judgement, simplest
@@ -281,12 +281,12 @@ class CaseLoop:
         simplest = self.profile.simplest(judgement)
         return replace(simplest, domain=domain_of(self._session.task, simplest))
 
-    def _convicted(
+    def _examined(
         self, judgement: Judgement, expectation: Expectation, ruling: Ruling
     ) -> Judgement:
         """The judgement with its causes, and with what a replay compares."""
         session, config = self._session, judgement.config
-        session.convicted = session.convicted or ((expectation.case.identity, config), ruling)
+        session.examined = session.examined or ((expectation.case.identity, config), ruling)
         probes = probe(session, expectation, ruling, config=config)
         judgement = replace(judgement, verdict=probes.refine(judgement.verdict))
         kept = kept_from_others(session, expectation, judgement.verdict, config=config)
@@ -322,14 +322,14 @@ def _published(session: CandidateSession, plan: Plan) -> Case:
 
 
 def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
-    """Why the case is put to no candidate, or not to one in this language."""
+    """Why no candidate gets the case, or none in this language."""
     if expectation.invalid is not None:
         return f"the operator rejects the case: {expectation.invalid}"
     return session.cannot_take(expectation)
 
 
 def _keep(right: list[Expectation], expectation: Expectation) -> None:
-    """Keep what may be called again; of a large case only where there is no other."""
+    """Keep a right case for further calls; a large one only if there is no other."""
     if right and right[0].is_large:
         right.pop()
     if not right or not expectation.is_large:
@@ -337,7 +337,7 @@ def _keep(right: list[Expectation], expectation: Expectation) -> None:
 
 
 def _refusal(verdict: Verdict) -> Verdict:
-    """A failing verdict; what was declined beyond the prompt is refused all the same."""
+    """A failing verdict; what was declined beyond the prompt counts as refused."""
     if isinstance(verdict, Declined):
         return RuntimeFault(error="refused", detail=verdict.reason)
     return verdict

@@ -1,4 +1,4 @@
-"""Claims: whether what was returned keeps those of a task whose answer is not unique."""
+"""Claims: what outputs must satisfy where the right answer of a task is not unique."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def broken_claims(
             for claim in islice((c for c in task.contract(evidence) if not c.holds), most):
                 broken.append(claim)
     except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
-        # What was returned is such that a claim cannot even be computed, as with NaN.
+        # A claim cannot even be computed on some outputs, such as NaN.
         line = f"{type(error).__name__}: {error}".splitlines()[0]
         broken = broken or [Claim(f"{_COMPUTED} ({line})", math.nan, 0.0)]
     return tuple(broken)
@@ -108,7 +108,7 @@ def _bounded(
     else:
         device = expectation.timed_on
         made = few_evaluations(other, case, given, bounded=True, device=device)
-    # What is infinite or NaN in one evaluation may be kept in it, and dropped in another.
+    # One evaluation may keep an infinite or NaN element that another drops.
     shown = tuple(replace(i, settles=True) for i in made.implementations)
     made = replace(made, implementations=shown)
     (result,) = expected_outputs(other, case, due, made, Policy(tf32=expectation.tf32))
@@ -121,7 +121,7 @@ def cannot_be_computed(claim: Claim) -> bool:
     return claim.name.startswith(_COMPUTED)
 
 
-def said(claims: Sequence[Claim]) -> str:
+def claims_in_words(claims: Sequence[Claim]) -> str:
     """The broken claims in words."""
     return "; ".join(
         f"{c.name}: {float(c.value):.3g}, where at most {c.limit:.3g} is right" for c in claims

@@ -1,8 +1,8 @@
-"""PyTorch's own function in the place of a candidate that is about to be convicted.
+"""Try PyTorch's own function on a case before a candidate fails by it.
 
-The same call, guards and layout: where PyTorch itself raises, writes where the task does not say
-so, or returns something else than the task promises, the case says nothing of any kernel. Some of
-that is invisible to the float64 reference, such as what half precision is refused.
+The call, guards and layout are the same. If PyTorch itself raises, writes where the task does not
+allow it, or returns something else than the task promises, the case tells nothing about kernels.
+The float64 reference cannot show all of that, such as an operator that refuses half precision.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
 
-# What PyTorch says of an operator that this device's backend lacks in a dtype.
+# PyTorch's messages about an operator that the device's backend lacks in a dtype.
 _NOT_THERE = ("not implemented for", "on the CPU", "on CPU", "NotImplementedError")
 _KEPT_BYTES = 2**24
-# For a call of PyTorch's own that is only to show what it draws.
+# Deadline of a call that only shows what PyTorch's own function draws.
 DRAW_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """How PyTorch's own function fared in a case.
+    """How a call of PyTorch's own function ended in a case.
 
     Attributes:
-        objection: what speaks against the case; None where PyTorch is right in it.
+        objection: why the case decides nothing; None where PyTorch is right in it.
         lacking: whether all that was seen is that this device has no such operator.
-        of_form: whether it is the form of a result alone, whose values are right.
+        of_form: whether only the form of a result is wrong, and its values are right.
     """
 
     objection: str | None = None
@@ -82,7 +82,7 @@ class Controls:
         deadline_s: float,
         around: Surroundings = USUAL,
     ) -> str | None:
-        """Why the case says nothing of a candidate with this verdict; None where it does.
+        """Why the case decides nothing about a candidate with this verdict; None if it does.
 
         Args:
             task: of the case.
@@ -121,7 +121,7 @@ class Controls:
         if session is None:
             return _Seen()
         ruling, _, _ = session.call(expectation, around=Surroundings(reused=around.reused))
-        said = _said(ruling.with_form)
+        said = _objection(ruling.with_form)
         if said is None:
             return _Seen()
         lacking = isinstance(ruling.verdict, RuntimeFault | Declined) and any(
@@ -150,8 +150,8 @@ class Controls:
         return self._open
 
 
-def _said(verdict: Verdict) -> str | None:
-    """What a verdict on PyTorch says against the case; None where it says nothing."""
+def _objection(verdict: Verdict) -> str | None:
+    """Why a verdict on PyTorch rules out the case; None if it does not."""
     match verdict:
         case RuntimeFault(error=error, detail=detail):
             return f"raises {error}: {detail}".splitlines()[0]

@@ -13,8 +13,7 @@ from kerneltruth.oracle.obligations import Departure, departures, obligations_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.spec import Task
 
-# So many cases are offered for each that is wanted: some cannot be judged, and some promises are
-# tried by few.
+# Offer this many cases for each that is wanted: some cannot be judged, and few try a rare promise.
 OFFERED = 4
 LEAST_OFFERED = 64
 # A kernel that takes its inputs for contiguous may be right on one of them by chance.
@@ -54,7 +53,7 @@ def deal(
         published: the case that none departs from.
         device: where they run.
         blocks: block sizes of the candidate.
-        thresholds: sizes at which the candidate may take another way.
+        thresholds: sizes at which the candidate may branch.
     """
     chosen = plan.chosen() | {"device": device, "blocks": blocks, "thresholds": thresholds}
     offered = generate(task, count=max(OFFERED * plan.cases, LEAST_OFFERED), **chosen)

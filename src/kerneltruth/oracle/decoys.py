@@ -1,4 +1,4 @@
-"""Decoys: wrong results that a bound must reject, or it has no teeth on that case."""
+"""Decoys: wrong results that a bound must reject, or it is too wide on that case."""
 
 from __future__ import annotations
 

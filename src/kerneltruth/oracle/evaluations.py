@@ -24,8 +24,8 @@ from kerneltruth.oracle.dtypes import epsilon, is_float
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
 from kerneltruth.tasks.spec import Task
 
-# Elements of inputs and outputs from which on each evaluation of someone else's program costs a
-# good part of a second.
+# From this many elements of inputs and outputs on, one evaluation of a foreign program takes a good
+# part of a second.
 LARGE = 2**20
 # How much wider a bound of few evaluations is; the spread of all of them is a few times larger.
 SLACK = 4.0
@@ -130,7 +130,7 @@ def _few(task: Task, case: Case, tensors: Tensors, scalars: Scalars) -> Iterator
 
 
 def _beside(task: Task, case: Case, inputs: Inputs, *, tf32: bool) -> Iterator[Implementation]:
-    """What only the device that judges shows of right results."""
+    """Right results that only the judging device can show."""
     found = with_spread(task, case, inputs, tf32=tf32, beside=True)
     if found is not None:
         yield found[1]
@@ -141,7 +141,7 @@ def with_spread(
 ) -> tuple[tuple[torch.Tensor, ...], Implementation] | None:
     """The reference and the farthest that right results stray from it.
 
-    Where the task gives both at once: for large inputs, or `beside` runs one by one.
+    None unless the task gives both at once: for large inputs, or `beside` runs one by one.
     """
     if task.with_spread is None:
         return None

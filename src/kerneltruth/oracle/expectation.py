@@ -40,7 +40,7 @@ def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expecta
 
 
 def expect_timed(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expectation:
-    """What a timed call on these inputs must give; evaluated on `device`, and kept there.
+    """Evaluate what a timed call on these inputs must give; it stays on `device`.
 
     Raises:
         Exception: whatever torch raises where the operator does not accept the inputs.
@@ -75,7 +75,7 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
 def _toothless(task: Task, made: Expectation) -> str | None:
     """Name a decoy that the bounds let through, or None if they have teeth.
 
-    A decoy replaces one output; a case with no element to judge says nothing and is let pass.
+    A decoy replaces one output; a case without elements to judge passes.
     """
     for index, expected in enumerate(made.outputs):
         if expected.spec.compare == "accept" or expected.reference.numel() == 0:
@@ -110,7 +110,7 @@ class ExpectationCache:
     """Expectations by case identity, so that many candidates of one task share them.
 
     Attributes:
-        layouts: what calls are made of, of which the same holds.
+        layouts: the arguments of calls, which candidates share as well.
     """
 
     def __init__(self, policy: Policy, *, limit_bytes: int = 192 * 2**20) -> None:

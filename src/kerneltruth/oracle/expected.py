@@ -59,7 +59,7 @@ class ExpectedOutput:
         return rejects_exact(got, self.reference, self.bound)
 
     def rejects_each(self, outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether all of some outputs are wrong beyond doubt: a quick look at many small ones."""
+        """Whether all these outputs are surely wrong: a quick check of many small ones."""
         if not outputs or self.bound is None or not is_float(self.dtype):
             return not outputs
         return each_rejected(outputs, self.reference, self.bound, rounded=self.rounded)
@@ -153,7 +153,7 @@ def _bound(
     if made.few:
         bound *= SLACK
     if made.timed and bound.numel():
-        # What few evaluations all cut off at the same value, another may leave within the usual.
+        # An element that these few all cut off may be kept by another, within the usual bound.
         bound = torch.maximum(bound, bound.median())
     return bound
 

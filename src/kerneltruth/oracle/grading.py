@@ -1,7 +1,7 @@
-"""Results of timed calls, graded: at shapes of the size that is timed, on whatever device.
+"""Grade the results of timed calls, at the sizes that are timed and on the device of the timing.
 
-The rules are those of any case, the expectation that of `expectation.expect_timed`. Grading tells
-work from no work; how exact a kernel is has been judged before, on the cases of the exe stage.
+The rules are those of any case, and the expectation comes from `expectation.expect_timed`. Grading
+tells work from no work; the cases of the exe stage have already judged how exact the kernel is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import flat_bytes
-from kerneltruth.oracle.claims import broken_claims, cannot_be_computed, said
+from kerneltruth.oracle.claims import broken_claims, cannot_be_computed, claims_in_words
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import (
     not_accepted,
@@ -46,8 +46,8 @@ def grade_spots(
     Args:
         task: the task; what its contract says of results as a whole is left out.
         calls: what each call must give as a whole; many may be the same.
-        spots: of each output, which elements, row-major.
-        seen: of each output a tensor with a line for each call.
+        spots: for each output, which elements, row-major.
+        seen: for each output, a tensor with a line for each call.
     """
     odd = next((r for r in seen.results if isinstance(r, OtherResult)), None)
     if odd is not None:
@@ -132,7 +132,7 @@ def _values(
         own = broken_claims(task, expectation, references, inputs)
         if own and cannot_be_computed(own[0]):
             return Infra(reason=own[0].name)
-    return Failed(kind="value", detail=said(claims))
+    return Failed(kind="value", detail=claims_in_words(claims))
 
 
 def _wrong_on_cpu(output: torch.Tensor, want: ExpectedOutput) -> Failed:
@@ -159,7 +159,7 @@ def _without_aliases(seen: Observation) -> Observation:
 
 
 def _placed(tensor: torch.Tensor) -> Placed:
-    """A tensor as it lay in its row: contiguous, and nothing around it."""
+    """A tensor as it lay in its buffer: contiguous, with nothing around it."""
     flat = flat_bytes(tensor)
     return Placed(
         buffer=flat.numpy().tobytes(),

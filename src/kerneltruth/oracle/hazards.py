@@ -1,4 +1,4 @@
-"""Hazards: what a kernel gets silently wrong beyond what its contract asks, a line each."""
+"""Hazards: what a kernel gets silently wrong beyond its contract, a line each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hazards(profile: Mapping[str, ProfileEntry], notes: Iterable[InterfaceNote])
 
 def _broken(profile: Mapping[str, ProfileEntry]) -> Iterator[tuple[str, str]]:
     for key, entry in profile.items():
-        # Whose work a right result is harms nobody.
+        # A right result harms nobody, whichever kernel computed it.
         silent = entry.status == "broken" and key != "kernel"
         if silent and not entry.decisive and entry.failure is not None:
             yield key, f"{_how(entry.failure.verdict)} {_where(key, entry.failure)}"

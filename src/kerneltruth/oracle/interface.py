@@ -1,8 +1,8 @@
-"""The form of a returned tensor: its shape and dtype, held apart from its values.
+"""The form of a returned tensor: its shape and dtype, separate from its values.
 
 A result of another dtype, or of shape `(1,)` in place of `()`, is compared in the promised form,
-so that a wrong value is never hidden behind its form. What cannot be brought into it has no values
-to compare, and is wrong by its form alone.
+so that its form never hides a wrong value. A result that cannot be brought into that form has no
+values to compare, and is wrong by its form alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kerneltruth.runner.protocol import TensorResult
 def in_promised_form(
     result: TensorResult, want: ExpectedOutput
 ) -> tuple[torch.Tensor, tuple[Mismatch, ...]] | Failed:
-    """The result as it should have been returned, and in what its form differs from that.
+    """The result in the promised form, and how its own form differs.
 
     A complex one comes as its real and imaginary parts (see `reference.real_parts`).
     """
@@ -47,7 +47,7 @@ def in_promised_form(
 
 
 def _only_dims_of_one(shape: tuple[int, ...], due: tuple[int, ...]) -> bool:
-    """Whether the shapes are of one element each, such as `(1,)` and `()`."""
+    """Whether both shapes have one element, such as `(1,)` and `()`."""
     return math.prod(shape) == math.prod(due) == 1 and () in (shape, due)
 
 
@@ -66,7 +66,7 @@ def _tensor(result: TensorResult) -> torch.Tensor:
 
 
 def _converted(result: TensorResult, want: ExpectedOutput) -> torch.Tensor | None:
-    """The result in the promised dtype; None where that cannot hold what it says.
+    """The result in the promised dtype; None where that cannot hold its values.
 
     Floating-point values are rounded, as the promised dtype would have them.
     """

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.documents.records import ErrorStats, Mismatch
-from kerneltruth.oracle.claims import broken_claims, said
+from kerneltruth.oracle.claims import broken_claims, claims_in_words
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts
@@ -60,7 +60,7 @@ class Ruling:
 
     @property
     def with_form(self) -> Verdict:
-        """The verdict; of right values in another form, that they are of another form."""
+        """The verdict, in which right values in another form fail by that form."""
         if self.interface and isinstance(self.verdict, Passed):
             return wrong_form(self.interface[0])
         return self.verdict
@@ -103,13 +103,13 @@ def rule(
         placed: how each input tensor was laid out.
         observation: what the child reported.
         deadline_s: the deadline that the call had, for a timeout's message.
-        device: where outputs must lie; None does not look.
+        device: where outputs must lie; None skips that.
     """
     if observation.ended != "returned":
         core = expectation.case.domain == "core"
         return Ruling(verdict=_not_returned(observation, core=core, deadline_s=deadline_s))
     broken = _inputs_and_guards(task, expectation, placed, observation)
-    # Without tensors in, nothing says on which device the output should be.
+    # Without input tensors, nothing says on which device the output should be.
     due_device = device if task.tensors else None
     returned = returned_outputs(task, expectation, placed, observation, due_device)
     if returned.failed is not None:
@@ -147,7 +147,7 @@ def _error_line(observation: Observation) -> str:
 def _inputs_and_guards(
     task: Task, expectation: Expectation, placed: Mapping[str, Placed], observation: Observation
 ) -> Failed | None:
-    """Writes where a kernel has no business: guard bands, gaps, inputs."""
+    """Find writes to guard bands, gaps and inputs."""
     if observation.accesses:
         return Failed(kind="out_of_bounds", detail=_accessed(observation.accesses))
     if observation.guards_hit:
@@ -192,7 +192,7 @@ def returned_outputs(
     observation: Observation,
     device: str | None,
 ) -> Returned:
-    """The outputs of a call that returned; `device` is where they must lie, None does not look."""
+    """The outputs of a call that returned; `device` is where they must lie; None skips that."""
     given = expectation.inputs
     written = task.written(given.scalars, given.tensors)
     after = {
@@ -210,7 +210,7 @@ def returned_outputs(
         # As SGD does for a momentum that is switched off.
         results = tuple(r for r in results if not _is_none(r))
     if len(results) == len(expected):
-        # What an operator in place returns beside is a courtesy; what it wrote is judged.
+        # An operator in place may return a result as well; what it wrote is judged.
         results = tuple(r for r, wrote in zip(results, in_place, strict=True) if not wrote)
     if len(results) != len(expected) - sum(in_place):
         return Returned(failed=_wrong_count(observation.results, len(expected)))
@@ -292,7 +292,7 @@ def _values(
         failed = structs.replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
     claims = () if failed else broken_claims(task, expectation, results, inputs)
     if claims:
-        failed = Failed(kind="value", detail=said(claims))
+        failed = Failed(kind="value", detail=claims_in_words(claims))
     return Ruling(
         verdict=failed or Passed(),
         stats=worst,
@@ -303,7 +303,7 @@ def _values(
 
 
 def _effect(differences: Sequence[Difference | None]) -> str:
-    """Whether what was read from beyond a buffer came with wrong values."""
+    """Say whether a call that read beyond a buffer also gave wrong values."""
     known = [d.stats for d in differences if d is not None]
     wrong = sum(int(s.num_exceeding) for s in known)
     if wrong:
@@ -317,7 +317,7 @@ def not_accepted(
     results: tuple[torch.Tensor, ...],
     inputs: Mapping[str, torch.Tensor | None],
 ) -> Failed | None:
-    """The verdict on an output of which several values are right, where some are none of these."""
+    """The verdict on an output with several right answers, if it is none of them."""
     if want.spec.accept is None or want.spec.compare != "accept":
         return None
     right = want.spec.accept(inputs, results, [o.reference for o in expectation.outputs])
@@ -332,7 +332,7 @@ def _badness(stats: ErrorStats) -> tuple[bool, float]:
 
 
 def wrong_of(wrong: int, total: int, said: str = "wrong") -> str:
-    """As `3 of 9 elements are wrong`, or what else is `said` of them."""
+    """Count wrong elements in words: `3 of 9 elements are wrong`, or what `said` has instead."""
     noun, verb = "element" if total == 1 else "elements", "is" if wrong == 1 else "are"
     return f"{wrong} of {total} {noun} {verb} {said}"
 

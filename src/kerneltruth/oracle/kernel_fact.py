@@ -1,4 +1,4 @@
-"""Whose work a candidate's result is: what the child counts, and a probe that confirms it.
+"""Which kernels compute a candidate's result: what the child counts, and a probe that confirms it.
 
 The counts are a claim. The probe calls the candidate once more with its own kernels launched and
 doing nothing: a result that is right even so is the work of others.
@@ -20,9 +20,9 @@ from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.source_state import may_keep_state
 
 IDLE = Surroundings(idle=True)
-# Each element of uninitialized memory is another one: what is right with both is no chance.
+# Uninitialized memory holds other values here; a result that is right with both is no accident.
 IDLE_AGAIN = Surroundings(idle=True, small_poison=True)
-# A result may be what its memory held before: a copy of the input, where none of it is negative.
+# A result may equal what its memory held before, such as relu of an input without negative values.
 CASES_ASKED = 4
 NO_CALL = "no call returned"
 NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
@@ -36,7 +36,7 @@ ADVICE = (
 
 
 def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> KernelFact | None:
-    """Whose work the candidate's calls are; None where no call returned.
+    """Return which kernels did the work of the candidate's calls; None if no call returned.
 
     Args:
         session: of a candidate whose cases have been judged.
@@ -62,7 +62,7 @@ def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> Kern
         return fact
     fact = _probed(session, fact, right)
     if may_keep_state(session.candidate.source):
-        # What kernels that did nothing have left behind is asked no further.
+        # The child may keep state of calls whose kernels did nothing: use it no more.
         session.close()
     return fact
 
@@ -75,7 +75,7 @@ def _may_bring_kernels(candidate: Candidate) -> bool:
 def _probed(
     session: CandidateSession, fact: KernelFact, right: Sequence[Expectation]
 ) -> KernelFact:
-    """The fact with what becomes of right results when own kernels do nothing."""
+    """Add whether right results stay right when own kernels do nothing."""
     asked = 0
     for expectation in right:
         needed = _is_needed(session, expectation)
@@ -104,7 +104,7 @@ def kernel_entry(fact: KernelFact | None, ended: str | None, *, required: bool) 
     """What became of the obligation `kernel`.
 
     Args:
-        fact: whose work the candidate's calls are.
+        fact: which kernels did the work of the candidate's calls.
         ended: why no case was judged, if none was.
         required: whether a kernel of its own is demanded.
     """
@@ -131,7 +131,7 @@ def _status(fact: KernelFact | None, ended: str | None) -> tuple[Status, str | N
 
 
 def _library(fact: KernelFact) -> str:
-    """What did the work where no kernel of its own did."""
+    """Name what did the work of a candidate whose own kernels did none."""
     names = ", ".join(run.name for run in fact.runs[:3])
     more = ", ..." if len(fact.runs) > 3 else ""
     by = f"; PyTorch's operators did the work: {names}{more}" if names else ""

@@ -14,7 +14,7 @@ MOVES = ("up", "down", "signs-0", "signs-1", "between-0", "between-1")
 _FIELDS = ((0, 1), (1, 1), (2, 0x3FFF), (16, 0x3FFF))
 # Elements of float64 in a line of the cache.
 _ALIGN = 8
-# So many elements at a time: what is between bits and factors would be larger than all the moves.
+# Work on this many elements at a time: temporaries would be larger than all the moves.
 _PIECE = 2**18
 # Inputs of more elements are moved one way after the other: together they would fill gigabytes.
 _AT_ONCE = 2**24

@@ -76,7 +76,7 @@ class Departure:
 
 
 def obligations_of(task: Task) -> Iterator[Departure]:
-    """The obligations that a task has, with its parts of them; what is missing does not apply."""
+    """The obligations of a task, and its parts of them; those that are missing do not apply."""
     yield Departure(obligation="published")
     yield Departure(obligation="shapes")
     if task.tensors:

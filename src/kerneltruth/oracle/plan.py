@@ -19,7 +19,7 @@ class Plan:
         seed: master seed of the cases.
         strategies: names of strategies; empty means all of them.
         cases: how many cases to judge, the published inputs among them.
-        whole: whether more are judged where it takes that to try once what decides.
+        whole: whether more are judged, if it takes more to try once all that decides.
         promises: the same, to try each of the task's promises once.
         dtypes: restriction of the dtypes; None means the task's.
         domain: "core" judges the core only.
@@ -57,12 +57,12 @@ class Plan:
 
     @property
     def grows(self) -> bool:
-        """Whether more cases than planned are judged where that is what it takes."""
+        """Whether more cases than planned are judged if it takes more."""
         return self.whole or self.promises
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether its author leaves out some of what the task has."""
+        """Whether it leaves out some of what the task has."""
         return bool(self.strategies) or self.dtypes is not None
 
     def asks(self, published: Case) -> bool:

@@ -1,14 +1,14 @@
-"""Questions asked of a wrong result: does it repeat, and what does it depend on?
+"""Probe a wrong result: does it repeat, and what does it depend on?
 
-Each wrong element is asked by itself. One that changes by more than its bound between two equal
-calls is nondeterministic; else one that changes with the contents of uninitialized memory depends
-on them; else one that changes with what lies around the tensors was read out of bounds. The others
-are a cause of their own. A kernel that is right once its inputs are contiguous assumes that they
+Each wrong element has its own cause. If it changes by more than its bound between two equal calls,
+it is nondeterministic. If it changes with the contents of uninitialized memory, it depends on them.
+If it changes with the memory around the tensors, it was read out of bounds. The remaining elements
+share a cause of their own. A kernel that is right once its inputs are contiguous assumes that they
 are.
 
 A kernel may draw its random numbers anew in each call of a random task. Each call seeds the
-generators alike, so most do not; of an element that does change between equal calls only its being
-NaN is looked at, where that stays.
+generators alike, so most do not. An element that does change between equal calls counts only by
+whether it is NaN, if that stays.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPEATS = 2
 # Sums whose order changes from call to call differ by a few roundings.
 _ROUNDINGS = 8
 SYMPTOMS: tuple[FailKind, ...] = ("value", "nan", "inf")
-# What may come of strides that are not looked at.
+# What ignored strides may lead to.
 _OF_STRIDES: tuple[FailKind, ...] = (*SYMPTOMS, "out_of_bounds", "input_mutated")
 _WORDS: dict[str, str] = {
     "nondeterministic": "with each repetition of the call",
@@ -49,10 +49,10 @@ CAUSES: dict[FailKind, tuple[Surroundings, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probes:
-    """What a wrong result depends on beside its inputs' values.
+    """What a wrong result depends on besides its inputs' values.
 
     Attributes:
-        causes: of the wrong elements, the largest first; none where all depend on nothing.
+        causes: of the wrong elements, the largest first; none if no element depends on anything.
         strides: inputs without whose present layout the result is right.
         layout: how the first of them lies.
     """
@@ -66,7 +66,7 @@ class Probes:
         if not isinstance(verdict, Failed):
             return verdict
         if self.strides:
-            detail = f"{self._said_of_strides()}: {verdict.detail}"
+            detail = f"{self._strides_in_words()}: {verdict.detail}"
             return replace(
                 verdict,
                 kind="assumes_contiguous",
@@ -76,25 +76,25 @@ class Probes:
             )
         if verdict.kind not in SYMPTOMS or not self.causes:
             return verdict
-        detail = "; ".join([verdict.detail, *shares_said(self.causes)])
+        detail = "; ".join([verdict.detail, *shares_in_words(self.causes)])
         return replace(verdict, kind=self.causes[0].kind, detail=detail, causes=self.causes)
 
-    def _said_of_strides(self) -> str:
+    def _strides_in_words(self) -> str:
         names = " and ".join(self.strides)
         verb = "are" if len(self.strides) > 1 else "is"
         return f"right where {names} {verb} contiguous, wrong with {self.layout}"
 
 
-def shares_said(causes: Sequence[Cause]) -> list[str]:
+def shares_in_words(causes: Sequence[Cause]) -> list[str]:
     """A clause for each cause, the largest first."""
     return [
-        f"{cause.elements} ({100 * cause.share:.3g}%) {_said(cause)}"
+        f"{cause.elements} ({100 * cause.share:.3g}%) {_in_words(cause)}"
         for cause in causes
         if cause.kind != "assumes_contiguous"
     ]
 
 
-def _said(cause: Cause) -> str:
+def _in_words(cause: Cause) -> str:
     one = cause.elements == 1
     if cause.kind in _WORDS:
         return f"{'changes' if one else 'change'} {_WORDS[cause.kind]}"
@@ -106,7 +106,7 @@ def probe(
 ) -> Probes:
     """Repeat a failing call with the same and with other surroundings; compare element by element.
 
-    Asks nothing where no value is wrong, unless strides may be the reason.
+    Make no call if no value is wrong, unless strides may be the reason.
     """
     verdict = ruling.verdict
     if not isinstance(verdict, Failed):
@@ -246,12 +246,12 @@ def _changes(
                 seen = zip(ruling.outputs, again(around), bounds, strict=False)
                 yield kind, [_differs(before, now, bound) for before, now, bound in seen]
         return
-    asked = [kind for kind in kinds if kind != "nondeterministic"]
+    probed = [kind for kind in kinds if kind != "nondeterministic"]
     # Equal calls before and after: a seed may come from a clock.
     equal = [again(USUAL)]
-    others = [again(around) for kind in asked for around in CAUSES[kind]]
+    others = [again(around) for kind in probed for around in CAUSES[kind]]
     equal.append(again(USUAL))
-    for kind, other in zip(asked, others, strict=True):
+    for kind, other in zip(probed, others, strict=True):
         yield (
             kind,
             [

@@ -44,7 +44,7 @@ from kerneltruth.oracle.verdict import (
 from kerneltruth.tasks.spec import Task
 
 Outcome = Literal["held", "broken", "refused"]
-# An obligation whose cases are refused this often, and never held, is asked no more.
+# An obligation whose cases are refused this often, and never held, is not tried again.
 REFUSALS = 3
 UNREACHED = "none of the cases that the budget allows tries it"
 LEFT_OUT = "left out by the chosen dtypes or strategies"
@@ -74,7 +74,7 @@ class ProfileBuilder:
         task: of the candidate.
         published: the case that none departs from.
         contract: whose obligations decide.
-        fails: asks the candidate about a simpler case: whether it ends as a judged one did.
+        fails: calls the candidate on a simpler case: whether it ends as a judged one did.
         is_narrowed: whether the plan leaves out some of what the task has.
     """
 
@@ -173,14 +173,14 @@ class ProfileBuilder:
         if not isinstance(verdict, TimedOut):
             fails = partial(self._fails_alike, judgement)
             return most_ordinary(self.task, case, self.published, fails)
-        # To ask again would take as long: what never held is the cause.
+        # Another call would time out as well, so blame what never held.
         for departure in departures(self.task, case, self.published):
             if self._held[departure.key]:
                 case = without(self.task, case, departure, self.published) or case
         return case
 
     def _fails_alike(self, judgement: Judgement, case: Case) -> bool:
-        """Ask the candidate, but not for a further draw of published inputs that failed alike."""
+        """Call the candidate, but not on a further draw of published inputs that failed alike."""
         departing = departures(self.task, case, self.published)
         known = None if departing else self._failures.get("published")
         if known is not None and outcome_of(known.verdict) == outcome_of(judgement.verdict):
@@ -202,7 +202,7 @@ class ProfileBuilder:
             return blamed
         self._count_failure(blamed.key, judgement)
         if not causes and blamed.key != "repeatable":
-            # Whatever is wrong there, the published inputs are not served.
+            # Whatever is wrong there is wrong on the published inputs, too.
             self._count_failure("published", judgement)
         return blamed
 

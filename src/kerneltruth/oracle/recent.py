@@ -1,4 +1,4 @@
-"""A cache bounded by the bytes of what is in it."""
+"""A cache bounded by the bytes of its contents."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from kerneltruth.documents.records import ProfileEntry
 HELD, REFUSED, BROKEN_AT_MOST = 1.0, 0.5, 0.25
 # Shares of a kernel that keeps all that its contract asks, of one that does not, and of the rest.
 PASSING, FAILING, BEYOND = 0.9, 0.8, 0.1
-# Where a kernel of its own is demanded and none did the work.
+# The most that a candidate earns whose own kernels did no work, where they must.
 NO_KERNEL_AT_MOST = 0.1
 
 
@@ -20,8 +20,8 @@ def score(profile: Mapping[str, ProfileEntry]) -> float:
     A kernel that holds all that its contract asks earns 0.9, any other one 0.8 times the mean over
     these obligations. What lies beyond the contract adds 0.1 times its mean. Held earns 1,
     refused 0.5, broken up to 0.25 by how many cases held, not tried nothing. To break or refuse one
-    more obligation never raises it. Whose work the result is counts only where it is demanded: then
-    one that is not of the candidate's own kernels earns 0.1 at most.
+    more obligation never raises it. Own kernels count only where they are required: then
+    a result that is not theirs earns 0.1 at most.
     """
     whole = _of_results({k: e for k, e in profile.items() if k != "kernel"})
     kernel = profile.get("kernel")
@@ -41,7 +41,7 @@ def _of_results(profile: Mapping[str, ProfileEntry]) -> float:
 
 
 def _is_tried_at_all(key: str, entry: ProfileEntry) -> bool:
-    """Gradients that no prompt promises are tried of nobody."""
+    """Tell whether it is ever tried; gradients that no prompt promises are not."""
     return entry.status != "not_applicable" and (entry.decisive or key != "gradients")
 
 

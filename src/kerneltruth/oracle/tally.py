@@ -61,7 +61,7 @@ class Tally:
     unrefereeable: Counter[str] = field(default_factory=Counter)
     void: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    # What the child says of itself: these cases were put to it, and it did not answer.
+    # Cases that the child got and did not answer, by its own account.
     unanswered: list[UnsupportedHere | Infra] = field(default_factory=list)
     noted: dict[tuple[str, str], _Noted] = field(default_factory=dict)
     passed: int = 0
@@ -143,7 +143,7 @@ class Tally:
         return Unrefereeable(reason="no case fits the plan")
 
     def _not_answered(self) -> UnsupportedHere | Infra:
-        """What the child says of itself removes no case beside a pass: then there is no pass."""
+        """Cases that the child did not answer, by its own account, leave no pass."""
         verdict = self.unanswered[0]
         if not self.passed:
             return verdict

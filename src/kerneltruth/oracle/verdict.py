@@ -50,7 +50,7 @@ OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw"})
 
 
 def word(verdict: Verdict) -> str:
-    """The verdict as the contract spells it."""
+    """The verdict's word in documents."""
     return verdict.word
 
 

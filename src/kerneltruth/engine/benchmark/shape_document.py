@@ -21,7 +21,8 @@ from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.protocol import Binary, Loaded
 
-# Flags of times that contradict each other: such a candidate is never called faster.
+# Flags of times that contradict each other: such a candidate is never called faster. A baseline is
+# hindered if it runs faster once the candidate is gone.
 CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
 # The flag of times that measure the host.
 HOST_BOUND = "host_bound"

@@ -21,7 +21,7 @@ from kerneltruth.explain.localize.how import how
 from kerneltruth.explain.localize.when import when
 from kerneltruth.explain.localize.where import where
 from kerneltruth.oracle.judge import READS, WROTE, wrong_of
-from kerneltruth.oracle.probes import shares_said
+from kerneltruth.oracle.probes import shares_in_words
 from kerneltruth.oracle.verdict import Cause
 
 _FORM = ("count", "type", "shape", "dtype", "device")
@@ -81,7 +81,7 @@ def _shares(causes: tuple[Cause, ...]) -> str:
     """Return a sentence on the causes, after a space; empty if one explains all."""
     if not causes or causes[0].share == 1.0:
         return ""
-    return f" Of the wrong elements {', '.join(shares_said(causes))}."
+    return f" Of the wrong elements {', '.join(shares_in_words(causes))}."
 
 
 def _sentence(clause: str) -> str:
