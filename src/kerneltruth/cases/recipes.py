@@ -11,7 +11,7 @@ constant (a GPU multiplies by the reciprocal), no transcendental function, no fu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import torch
@@ -34,7 +34,7 @@ EXP_EDGES = (5.5, 9.7, 11.09, 17.3, 20.0, 44.4, 87.3, 88.7, 104.0)
 OWN = "own"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """How values are drawn.
 
@@ -51,6 +51,7 @@ class Recipe:
 
     summary: str
     draw: Draw
+    _: KW_ONLY
     domain: Domain = "core"
     amplitude: float = 10.0
     focus: Focus = "all"
@@ -252,58 +253,51 @@ def _large(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
 
 
 RECIPES: dict[str, Recipe] = {
-    "uniform": Recipe(summary="uniform in [-10, 10)", draw=_uniform),
-    OWN: Recipe(summary="as the task's author draws them", draw=_between(0.0, 1.0), amplitude=1.0),
-    "uniform01": Recipe(summary="uniform in [0, 1)", draw=_between(0.0, 1.0), amplitude=1.0),
-    "normal": Recipe(summary="mean 0, variance 1", draw=_normal, amplitude=5.0),
-    "small": Recipe(summary="uniform in [-1, 1)", draw=_between(-1.0, 1.0), amplitude=1.0),
+    "uniform": Recipe("uniform in [-10, 10)", _uniform),
+    OWN: Recipe("as the task's author draws them", _between(0.0, 1.0), amplitude=1.0),
+    "uniform01": Recipe("uniform in [0, 1)", _between(0.0, 1.0), amplitude=1.0),
+    "normal": Recipe("mean 0, variance 1", _normal, amplitude=5.0),
+    "small": Recipe("uniform in [-1, 1)", _between(-1.0, 1.0), amplitude=1.0),
     "large": Recipe(
-        summary="sizes from 30 to 1000, both signs",
-        draw=_large,
+        "sizes from 30 to 1000, both signs",
+        _large,
         amplitude=1000.0,
         focus="data",
         companion="small",
     ),
     "negative": Recipe(
-        summary="all below zero: a 0 from a masked lane would win a max",
-        draw=_between(-10.0, -0.125),
+        "all below zero: a 0 from a masked lane would win a max",
+        _between(-10.0, -0.125),
         focus="data",
     ),
     "nan_injected": Recipe(
-        summary="uniform, 5% replaced by NaN, infinities or 0",
-        draw=_nan_injected,
-        domain="extended",
+        "uniform, 5% replaced by NaN, infinities or 0", _nan_injected, domain="extended"
     ),
     "adversarial": Recipe(
-        summary="zero, subnormal, huge, ordinary and non-finite values",
-        draw=_adversarial,
+        "zero, subnormal, huge, ordinary and non-finite values",
+        _adversarial,
         domain="extended",
         amplitude=1000.0,
     ),
-    "constant_rows": Recipe(summary="one value per row", draw=_constant_rows, focus="data"),
-    "ties": Recipe(summary="four distinct values", draw=_ties, focus="data"),
-    "sorted": Recipe(summary="rows ascend or descend", draw=_sorted, focus="data"),
-    "fading": Recipe(
-        summary="positive values, largest first", draw=_fading, amplitude=1.0, focus="data"
-    ),
-    "one_hot": Recipe(summary="a single 1 per row", draw=_one_hot, amplitude=1.0, focus="first"),
-    "rank_one": Recipe(summary="an outer product", draw=_rank_one, focus="data"),
+    "constant_rows": Recipe("one value per row", _constant_rows, focus="data"),
+    "ties": Recipe("four distinct values", _ties, focus="data"),
+    "sorted": Recipe("rows ascend or descend", _sorted, focus="data"),
+    "fading": Recipe("positive values, largest first", _fading, amplitude=1.0, focus="data"),
+    "one_hot": Recipe("a single 1 per row", _one_hot, amplitude=1.0, focus="first"),
+    "rank_one": Recipe("an outer product", _rank_one, focus="data"),
     "mixed_amplitude": Recipe(
-        summary="sizes from 1e-4 to 500 side by side",
-        draw=_mixed_amplitude,
-        amplitude=512.0,
-        focus="data",
+        "sizes from 1e-4 to 500 side by side", _mixed_amplitude, amplitude=512.0, focus="data"
     ),
     "large_same_sign": Recipe(
-        summary="near 1000, all of one sign",
-        draw=_large_same_sign,
+        "near 1000, all of one sign",
+        _large_same_sign,
         amplitude=1024.0,
         focus="data",
         companion="small",
     ),
     "far_from_zero": Recipe(
-        summary="near 4096: the spread is a thousandth of the mean",
-        draw=_far_from_zero,
+        "near 4096: the spread is a thousandth of the mean",
+        _far_from_zero,
         amplitude=4608.0,
         focus="data",
         companion="small",
@@ -311,36 +305,31 @@ RECIPES: dict[str, Recipe] = {
     # What E[x*x] - E[x]**2 loses behind a matrix product: in TF32, products of large factors would
     # be as uncertain as the variance to detect.
     "common_offset": Recipe(
-        summary="small, but 4096 is added to each sum of products",
-        draw=_common_offset,
+        "small, but 4096 is added to each sum of products",
+        _common_offset,
         amplitude=4096.0,
         focus="bias",
         companion="small",
     ),
     "channel_offsets": Recipe(
-        summary="small, but 1024 to 4096 is added to all sums of products of a channel",
-        draw=_channel_offsets,
+        "small, but 1024 to 4096 is added to all sums of products of a channel",
+        _channel_offsets,
         amplitude=4096.0,
         focus="bias",
         companion="small",
     ),
     "cancelling_pairs": Recipe(
-        summary="each value stands beside its negative",
-        draw=_cancelling_pairs,
-        amplitude=100.0,
-        focus="first",
+        "each value stands beside its negative", _cancelling_pairs, amplitude=100.0, focus="first"
     ),
     "exp_edge": Recipe(
-        summary="where exp overflows or vanishes",
-        draw=_exp_edge,
+        "where exp overflows or vanishes",
+        _exp_edge,
         amplitude=106.0,
         focus="data",
         companion="small",
     ),
-    "zeros": Recipe(summary="all 0", draw=_constant(0.0), amplitude=1.0, focus="first"),
-    "ones": Recipe(summary="all 1", draw=_constant(1.0), amplitude=1.0, focus="first"),
-    "signed_zeros": Recipe(
-        summary="half of them 0, of either sign", draw=_signed_zeros, focus="data"
-    ),
-    "zero_rows": Recipe(summary="some rows all 0", draw=_zero_rows, focus="data"),
+    "zeros": Recipe("all 0", _constant(0.0), amplitude=1.0, focus="first"),
+    "ones": Recipe("all 1", _constant(1.0), amplitude=1.0, focus="first"),
+    "signed_zeros": Recipe("half of them 0, of either sign", _signed_zeros, focus="data"),
+    "zero_rows": Recipe("some rows all 0", _zero_rows, focus="data"),
 }

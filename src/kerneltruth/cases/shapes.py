@@ -84,6 +84,10 @@ _BLOCKS: dict[Kind, tuple[int, ...]] = {
 }
 
 
+# Sizes that a block may get wrong: how many blocks, and how many elements more.
+_NEAR_BLOCKS = ((1, 1), (1, -1), (2, 1), (1, 0))
+
+
 def axes(task: Task, device: Device) -> tuple[Axis, ...]:
     """Return the task's dims as sources of sizes."""
     found = []
@@ -166,7 +170,7 @@ def tile_sizes(axis: Axis, blocks: tuple[int, ...], task: Task) -> tuple[int, ..
         reach = 2**15 if elementwise(task) else 4 * axis.cap
     known = sorted({b for b in blocks if b >= 2}, key=lambda b: (b & (b - 1) != 0, b))[:6]
     chosen = known or _BLOCKS[axis.kind]
-    sizes = [size(b) for size in (_one_past, _one_short, _one_past_two, _whole) for b in chosen]
+    sizes = [times * b + more for times, more in _NEAR_BLOCKS for b in chosen]
     high = min(reach, task.dim(axis.symbol).most or reach)
     fitting = tuple(dict.fromkeys(n for n in sizes if axis.low <= n <= high))
     return fitting or boundary_sizes(axis)[0] or (axis.low,)
@@ -185,22 +189,6 @@ def reach(axis: Axis, task: Task, device: Device) -> int:
     else:
         most = 2**11 if cuda else axis.cap
     return min(most + 1, task.dim(axis.symbol).most or most + 1)
-
-
-def _one_past(block: int) -> int:
-    return block + 1
-
-
-def _one_short(block: int) -> int:
-    return block - 1
-
-
-def _one_past_two(block: int) -> int:
-    return 2 * block + 1
-
-
-def _whole(block: int) -> int:
-    return block
 
 
 def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator[Sizes]:

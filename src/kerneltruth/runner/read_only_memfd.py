@@ -22,7 +22,7 @@ TRIES = 40
 PAUSE_S = 0.05
 
 
-class Sealed:
+class ReadOnlyMemfd:
     """A copy of some bytes at `path`, for as long as this object lives."""
 
     def __init__(self, data: memoryview) -> None:

@@ -9,75 +9,31 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from kerneltruth.runner.arguments import Data, ScalarArgument, TensorArgument
 from kerneltruth.runner.protocol import (
     Access,
     Binary,
-    Call,
     KernelRun,
     KernelWork,
     Launch,
-    Load,
-    Loaded,
     Message,
-    Observation,
     OtherResult,
-    Prepare,
     ProtocolError,
-    Rehearse,
     TensorResult,
-    Unload,
 )
-from kerneltruth.runner.timing.messages import (
-    AllocateBuffers,
-    CaptureGraphs,
-    CountOperators,
-    FillBuffers,
-    PrepareInputs,
-    RunBatch,
-    ShowResult,
-    SpotCheck,
-    Supply,
-)
+from kerneltruth.runner.timing.messages import Supply
 
 MAGIC = b"KTRU"
 VERSION = 2
 _PREFIX = struct.Struct("<4sHIQ")
 MAX_HEADER = 64 * 2**20
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        TensorArgument,
-        ScalarArgument,
-        Prepare,
-        Load,
-        Call,
-        Rehearse,
-        Supply,
-        PrepareInputs,
-        AllocateBuffers,
-        FillBuffers,
-        SpotCheck,
-        CaptureGraphs,
-        RunBatch,
-        ShowResult,
-        Loaded,
-        CountOperators,
-        Unload,
-        TensorResult,
-        OtherResult,
-        Launch,
-        KernelRun,
-        KernelWork,
-        Binary,
-        Access,
-        Observation,
-    )
-}
-
-
+_PARTS = (
+    *(TensorArgument, ScalarArgument, Supply, TensorResult, OtherResult),
+    *(Launch, KernelRun, KernelWork, Binary, Access),
+)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
 # Types that JSON takes as they are; a batch has lists of hundreds.
 _PLAIN = frozenset((int, float, str))
 # Payloads up to this many bytes are sent in one piece with their header.

@@ -38,14 +38,20 @@ def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, object]
 
 def _object(raw: bytes, where: str) -> tuple[str, dict[str, object]] | Broken:
     try:
-        value = json.loads(raw.decode("utf-8-sig"))
+        value = _parsed(raw.decode("utf-8-sig"), where)
     except UnicodeDecodeError as error:
         return Broken(origin=where, reason=f"not UTF-8 at byte {error.start}")
+    return value if isinstance(value, Broken) else (where, value)
+
+
+def _parsed(text: str, origin: str) -> dict[str, object] | Broken:
+    try:
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Broken(origin=where, reason=f"not JSON: {error}")
+        return Broken(origin=origin, reason=f"not JSON: {error}")
     if not isinstance(value, dict):
-        return Broken(origin=where, reason=f"not an object but {type(value).__name__}")
-    return where, value
+        return Broken(origin=origin, reason=f"not an object but {type(value).__name__}")
+    return value
 
 
 def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
@@ -64,12 +70,4 @@ def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
 def json_object(path: Path, origin: str) -> dict[str, object] | Broken:
     """Read the JSON object in a file, or return why there is none."""
     text = read_text(path, origin, limit=MAX_JSON_BYTES)
-    if isinstance(text, Broken):
-        return text
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return Broken(origin=origin, reason=f"not JSON: {error}")
-    if not isinstance(data, dict):
-        return Broken(origin=origin, reason=f"not an object but {type(data).__name__}")
-    return data
+    return text if isinstance(text, Broken) else _parsed(text, origin)

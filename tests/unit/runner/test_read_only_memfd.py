@@ -7,14 +7,14 @@ import os
 
 import pytest
 
-from kerneltruth.runner.read_only_memfd import TRIES, Sealed
+from kerneltruth.runner.read_only_memfd import TRIES, ReadOnlyMemfd
 
 DATA = bytes(range(256)) * 64
 
 
 @pytest.fixture
 def sealed():
-    return Sealed(memoryview(DATA))
+    return ReadOnlyMemfd(memoryview(DATA))
 
 
 def read(path):
@@ -60,7 +60,7 @@ def refusing(monkeypatch):
 
 def test_memory_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_not(refusing):
     asked = refusing(3, errno.EBUSY)
-    sealed = Sealed(memoryview(DATA))
+    sealed = ReadOnlyMemfd(memoryview(DATA))
     assert len(asked) == 4
     with pytest.raises(PermissionError):
         os.write(asked[0], b"spoilt")
@@ -71,7 +71,7 @@ def test_memory_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_not(re
 def test_memory_that_cannot_be_sealed_is_given_back(refusing, number, tries):
     asked = refusing(TRIES + 1, number)
     with pytest.raises(OSError, match=os.strerror(number)):
-        Sealed(memoryview(DATA))
+        ReadOnlyMemfd(memoryview(DATA))
     assert len(asked) == tries
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(asked[0])
@@ -110,7 +110,7 @@ def test_a_private_map_changes_nothing_for_others(sealed):
 
 
 def test_it_goes_with_its_object():
-    made = Sealed(memoryview(DATA))
+    made = ReadOnlyMemfd(memoryview(DATA))
     descriptor = int(made.path.rpartition("/")[2])
     del made
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -118,4 +118,4 @@ def test_it_goes_with_its_object():
 
 
 def test_nothing_can_be_sealed():
-    assert read(Sealed(memoryview(b"")).path) == b""
+    assert read(ReadOnlyMemfd(memoryview(b"")).path) == b""

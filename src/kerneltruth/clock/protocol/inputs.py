@@ -15,7 +15,7 @@ from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of
 from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
-from kerneltruth.runner.read_only_memfd import Sealed
+from kerneltruth.runner.read_only_memfd import ReadOnlyMemfd
 from kerneltruth.runner.timing.messages import FillBuffers, Supply
 from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
@@ -62,7 +62,7 @@ class BenchInputs:
 
     arguments: tuple[Supply | ScalarArgument, ...]
     pools: Mapping[str, Pool]
-    held: tuple[Sealed, ...] = ()
+    held: tuple[ReadOnlyMemfd, ...] = ()
 
     @property
     def moving(self) -> list[Supply]:
@@ -127,19 +127,19 @@ def make_bench_inputs(
     settings = task.scalars(case.sizes, case.settings)
     present = dict.fromkeys(pools, True)
     written = task.written(settings, present)
-    held: list[Sealed] = []
+    held: list[ReadOnlyMemfd] = []
 
     def supply(spec: TensorSpec) -> Supply:
         pool = pools[spec.name]
         elements = _shared(pool.elements)
-        if isinstance(elements, Sealed):
+        if isinstance(elements, ReadOnlyMemfd):
             held.append(elements)
         return Supply(
             name=spec.name,
             dtype=str(pool.elements.dtype).removeprefix("torch."),
             shape=pool.shape,
-            pool=b"" if isinstance(elements, Sealed) else elements,
-            path=elements.path if isinstance(elements, Sealed) else None,
+            pool=b"" if isinstance(elements, ReadOnlyMemfd) else elements,
+            path=elements.path if isinstance(elements, ReadOnlyMemfd) else None,
             member_of=spec.member_of,
             fixed=pool.fixed,
             shown=spec.name in written,
@@ -182,10 +182,10 @@ def _arguments(
             yield ScalarArgument(name=spec.name, value=None)
 
 
-def _shared(elements: Tensor) -> bytes | Sealed:
+def _shared(elements: Tensor) -> bytes | ReadOnlyMemfd:
     """Return a pool's bytes; every child can read large ones in place."""
     data = _bytes_of(elements)
-    return bytes(data) if len(data) < SHARED_FROM else Sealed(data)
+    return bytes(data) if len(data) < SHARED_FROM else ReadOnlyMemfd(data)
 
 
 def _bytes_of(elements: Tensor) -> memoryview:

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kerneltruth.suites.lines import json_lines
+from kerneltruth.suites.submission import Broken
+
 T = TypeVar("T")
 
 
@@ -46,3 +49,9 @@ def files(folder: Path, pattern: str) -> Iterator[tuple[Path, str]]:
     if folder.is_dir():
         for path in sorted(folder.rglob(pattern)):
             yield path, f"{folder.name}/{path.relative_to(folder)}"
+
+
+def lines_below(folder: Path) -> Iterator[tuple[str, dict[str, object]] | Broken]:
+    """Yield the objects in the JSON lines below a folder, each with its origin."""
+    for path, origin in files(folder, "*.jsonl"):
+        yield from json_lines(path, origin)

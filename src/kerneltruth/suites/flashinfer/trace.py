@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from kerneltruth.documents.lines import PublishedVerdict
-from kerneltruth.suites.flashinfer.documents import files
-from kerneltruth.suites.lines import json_lines
+from kerneltruth.suites.flashinfer.documents import lines_below
 from kerneltruth.suites.submission import Broken
 
 FOLDER = "traces"
@@ -54,7 +53,7 @@ def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], li
     """
     seen: dict[tuple[str, str], _Seen] = {}
     broken: list[Broken] = []
-    for item in _lines(root):
+    for item in lines_below(root / FOLDER):
         if isinstance(item, Broken):
             broken.append(item)
             continue
@@ -71,11 +70,6 @@ def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], li
         else:
             _add(seen.setdefault(names, _Seen()), status, evaluation)  # type: ignore[arg-type]
     return {names: found.verdict() for names, found in seen.items()}, broken
-
-
-def _lines(root: Path) -> Iterator[tuple[str, dict[str, object]] | Broken]:
-    for path, origin in files(root / FOLDER, "*.jsonl"):
-        yield from json_lines(path, origin)
 
 
 def _add(found: _Seen, status: str, evaluation: Mapping[str, Any]) -> None:

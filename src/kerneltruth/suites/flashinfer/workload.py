@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from kerneltruth.suites.flashinfer.definition import Definition, Tensor
-from kerneltruth.suites.flashinfer.documents import Malformed, field, files
-from kerneltruth.suites.lines import json_lines
+from kerneltruth.suites.flashinfer.documents import Malformed, field, lines_below
 from kerneltruth.suites.submission import Broken
 
 FOLDER = "workloads"
@@ -72,7 +71,7 @@ def read_workloads(
     """Return the workloads of a data set by definition, and broken lines with reasons."""
     found: dict[str, list[Workload]] = {}
     broken: list[Broken] = []
-    for item in _lines(root):
+    for item in lines_below(root / FOLDER):
         if isinstance(item, Broken):
             broken.append(item)
             continue
@@ -87,11 +86,6 @@ def read_workloads(
             continue
         found.setdefault(name, []).append(made)
     return found, broken
-
-
-def _lines(root: Path) -> Iterator[tuple[str, dict[str, object]] | Broken]:
-    for path, origin in files(root / FOLDER, "*.jsonl"):
-        yield from json_lines(path, origin)
 
 
 def workload_of(data: Mapping[str, Any], definition: Definition, root: Path) -> Workload:

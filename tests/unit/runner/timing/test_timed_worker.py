@@ -21,7 +21,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import OtherResult
-from kerneltruth.runner.read_only_memfd import Sealed
+from kerneltruth.runner.read_only_memfd import ReadOnlyMemfd
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,
@@ -251,7 +251,7 @@ def test_scaled_contents_are_to_the_bit_those_of_the_judge(timed, count, dtype):
 
 
 def test_a_pool_is_read_where_it_lies(timed):
-    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    held = ReadOnlyMemfd(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     session = timed(TORCH)
     stock(session, replace(supply(pool=()), path=held.path))
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(2,)))
@@ -275,7 +275,7 @@ def test_batches_can_be_rehearsed_before_anything_is_loaded(monkeypatch):
 
 def test_a_pool_that_several_benchmarks_share_is_on_the_device_once():
     cpu = torch.device("cpu")
-    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    held = ReadOnlyMemfd(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     given = replace(supply(pool=()), path=held.path)
     first = pooled(given, cpu)
     assert pooled(replace(given, shape=(5,)), cpu) is first
@@ -285,20 +285,20 @@ def test_a_pool_that_several_benchmarks_share_is_on_the_device_once():
     # Another file may come to lie at the same path.
     path = held.path
     del held, given
-    other = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL[::-1])))
+    other = ReadOnlyMemfd(memoryview(struct.pack(f"<{len(POOL)}f", *POOL[::-1])))
     assert other.path == path
     assert pooled(replace(supply(pool=()), path=path), cpu).tolist() == list(POOL[::-1])
 
 
 def test_a_pool_is_freed_with_its_last_user():
-    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    held = ReadOnlyMemfd(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     pool = weakref.ref(pooled(replace(supply(pool=()), path=held.path), torch.device("cpu")))
     gc.collect()
     assert pool() is None
 
 
 def test_a_candidate_that_writes_to_its_inputs_spoils_no_pool(timed):
-    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    held = ReadOnlyMemfd(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     session = timed("def f(x):\n    x.fill_(7)\n    return x\n")
     stock(session, replace(supply(pool=()), path=held.path))
     well(session, refill(0, 0, 0, 0), RunBatch(buffers=(0, 1, 2, 3)))
