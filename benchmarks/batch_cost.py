@@ -28,7 +28,7 @@ from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
-from kerneltruth.engine.runners import cache_root
+from kerneltruth.engine.devices import cache_root
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.timing import timed_worker

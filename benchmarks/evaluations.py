@@ -13,8 +13,8 @@ import torch
 
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.model import plain
+from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.runners import cache_root
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost
 from kerneltruth.oracle.attempt import AttemptEnded

@@ -24,8 +24,8 @@ from evaluations import chosen, job_of
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.documents.case import Case
+from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.runners import cache_root
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.oracle.bounds import Policy

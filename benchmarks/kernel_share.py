@@ -34,7 +34,7 @@ import machine
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.records import KernelFact
-from kerneltruth.engine.benchmark.device_share import device_share
+from kerneltruth.engine.benchmark.profiling import device_share
 from kerneltruth.report.kernel_words import shares as share_line
 from kerneltruth.report.kernel_words import whose_work
 from kerneltruth.runner.candidate import read_candidate

@@ -30,7 +30,7 @@ AIMS = {"cold": 20, "warm": 75}
 
 def workload(device: str, workers: int | None) -> dict[str, Any]:
     """Judge the 26 kernels in this process and its judges."""
-    from kerneltruth.engine.runners import begin, new_runner
+    from kerneltruth.engine.devices import begin, new_runner
 
     began = time.monotonic()
     runner = new_runner(device, ())

@@ -64,7 +64,7 @@ def _cache(tmp_path_factory):
 def runners():
     shared = _Shared()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kerneltruth.engine.runners.Runner", shared)
+        patch.setattr("kerneltruth.engine.devices.Runner", shared)
         patch.setattr("kerneltruth.engine.evaluator.Runner", shared)
         yield shared
     shared.end()

@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_gives_way_to_a_temporary_one(
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch):
-    from kerneltruth.engine.runners import cache_root
+    from kerneltruth.engine.devices import cache_root
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     assert cache_root() is None

@@ -7,7 +7,7 @@ import pytest
 from test_cuda_source_gpu import SOURCE
 
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.engine.benchmark.device_share import device_share
+from kerneltruth.engine.benchmark.profiling import device_share
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner

@@ -5,8 +5,7 @@ import ast
 import pytest
 
 from kerneltruth.corpus.eager import eager_source
-from kerneltruth.engine.idle import idle_attributes, idle_dims
-from kerneltruth.engine.proof import prove
+from kerneltruth.engine.proof import idle_attributes, idle_dims, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan

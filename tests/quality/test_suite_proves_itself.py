@@ -8,8 +8,7 @@ import pytest
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.corpus.eager import eager_source
-from kerneltruth.engine.idle import idle_attributes, idle_dims
-from kerneltruth.engine.proof import prove
+from kerneltruth.engine.proof import idle_attributes, idle_dims, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan

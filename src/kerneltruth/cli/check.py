@@ -24,9 +24,9 @@ from kerneltruth.cli.options import (
     Timeout,
     export_outcomes,
     follow,
+    settled_seed,
     show_document,
 )
-from kerneltruth.cli.seeds import settled_seed
 from kerneltruth.report import exit_codes
 
 

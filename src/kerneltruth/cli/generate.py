@@ -18,9 +18,9 @@ from kerneltruth.cli.options import (
     Timeout,
     Workers,
     follow,
+    settled_seed,
     show_document,
 )
-from kerneltruth.cli.seeds import settled_seed
 from kerneltruth.errors import UserError
 from kerneltruth.report import exit_codes
 

@@ -1,7 +1,9 @@
-"""Define options that several commands share, and how a command runs and prints."""
+"""Define options that several commands share, their seeds, and how a command runs and prints."""
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -9,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from kerneltruth.engine.events import Step
+    from kerneltruth.engine.requests import Step
 
 D = TypeVar("D")
 
 # One day: longer waits make no sense, and the system's clocks overflow on huge numbers.
 MOST_S = 86_400.0
+# Short enough to retype, long enough that it cannot be guessed.
+_BITS = 32
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
@@ -137,3 +141,31 @@ def export_outcomes(
             sys.stderr.write(lines + "\n")
         elif lines:
             say(lines)
+
+
+def settled_seed(given: int | None, out: Path | None) -> int:
+    """Return the master seed of a command that writes to `out`: given, recorded there, or new.
+
+    A fixed default seed would let candidates memorize the answers.
+    """
+    if given is not None:
+        return given
+    recorded = None if out is None else _recorded(out)
+    return secrets.randbits(_BITS) if recorded is None else recorded
+
+
+def _recorded(out: Path) -> int | None:
+    """Return the seed of the run in `out`; None if it holds none that can be read.
+
+    Opening the run later reports what is wrong with it.
+    """
+    for name, place in (("run.json", ("seed",)), ("generation.json", ("feedback", "seed"))):
+        try:
+            found = json.loads((out / name).read_bytes())
+            for key in place:
+                found = found[key]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if type(found) is int:
+            return found
+    return None

@@ -22,9 +22,9 @@ from kerneltruth.cli.options import (
     Workers,
     export_outcomes,
     follow,
+    settled_seed,
     show_document,
 )
-from kerneltruth.cli.seeds import settled_seed
 from kerneltruth.report import exit_codes
 
 

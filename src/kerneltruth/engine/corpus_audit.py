@@ -13,13 +13,17 @@ from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Failed, Passed, ProfileEntry
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
 from kerneltruth.engine.devices import device_name
-from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
-from kerneltruth.engine.events import Step
-from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.evaluator import (
+    Evaluation,
+    EvaluationRequest,
+    Evaluator,
+    lost,
+    store_attempt,
+)
+from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
-from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy

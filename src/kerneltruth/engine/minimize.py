@@ -9,12 +9,10 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.records import Finding, Judgement
 from kerneltruth.documents.verdicts import MinimizeDocument
-from kerneltruth.engine.devices import choose_device
+from kerneltruth.engine.devices import cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.events import Events, Step
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
-from kerneltruth.engine.requests import MinimizeRequest
-from kerneltruth.engine.runners import cache_root
+from kerneltruth.engine.requests import Events, MinimizeRequest, Step
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer.script import script as standalone_script

@@ -27,12 +27,15 @@ from kerneltruth.documents.verdicts import (
     InterfaceDocument,
     ObligationDocument,
 )
-from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.evaluator import (
+    EvaluationRequest,
+    Evaluator,
+    store_attempt,
+    without_diagnosis,
+)
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
-from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckRequest
+from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
-from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import AttemptEnded

@@ -12,8 +12,8 @@ import torch
 
 from kerneltruth.clock.device.lock import checking, timing
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator
-from kerneltruth.engine.runners import cache_root
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner

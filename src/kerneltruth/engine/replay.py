@@ -12,13 +12,11 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.documents import records
 from kerneltruth.documents.records import FailKind, Finding
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
-from kerneltruth.engine.devices import TARGETS, choose_device
+from kerneltruth.engine.devices import TARGETS, cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.events import Events, Step
 from kerneltruth.engine.policy import choose_policy
-from kerneltruth.engine.requests import ReplayRequest
+from kerneltruth.engine.requests import Events, ReplayRequest, Step
 from kerneltruth.engine.run_directory import environment
-from kerneltruth.engine.runners import cache_root
 from kerneltruth.engine.unfit_cases import refuse_unfit
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again

@@ -1,9 +1,14 @@
-"""Requests: what a command, a test or a service asks for. Light to import: no torch here."""
+"""Requests, which a command, a test or a service makes, and the steps that answer them.
+
+Light to import: no torch here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
@@ -167,3 +172,23 @@ class MinimizeRequest:
     suite: str | None = None
     device: str = "auto"
     deadline_s: float = 20.0
+
+
+D = TypeVar("D")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far a command has come.
+
+    `notable` steps are worth a line of their own where there is no progress bar.
+    """
+
+    done: int
+    total: int
+    text: str
+    notable: bool = False
+
+
+# A stream of steps that ends in a document, which the generator returns.
+Events: TypeAlias = Generator[Step, None, D]

@@ -14,18 +14,17 @@ from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, ReplayDocument
-from kerneltruth.engine.devices import choose_device, choose_targets
-from kerneltruth.engine.events import Events
+from kerneltruth.engine.devices import begin, choose_device, choose_targets, new_runner
 from kerneltruth.engine.requests import (
     EXECUTORS,
     AuditRequest,
     CheckRequest,
+    Events,
     MinimizeRequest,
     ReplayRequest,
     RunRequest,
     TimeRequest,
 )
-from kerneltruth.engine.runners import begin, new_runner
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 

@@ -18,19 +18,30 @@ from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baselines import check_baselines
-from kerneltruth.engine.candidate_list import ListedLine, by_obligation, listed, right_of
 from kerneltruth.engine.devices import device_name
-from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.evaluator import (
+    Evaluation,
+    EvaluationRequest,
+    Evaluator,
+    lost,
+    not_timed,
+    store_attempt,
+)
+from kerneltruth.engine.outcomes import (
+    NOT_RUN,
+    ListedLine,
+    by_obligation,
+    listed,
+    right_of,
+    stages_of,
+)
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
-from kerneltruth.engine.requests import CASES, CONTRACT, RunRequest
+from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, RunRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler
 from kerneltruth.engine.scheduling.second_stage import Then
-from kerneltruth.engine.stages import NOT_RUN, stages_of
-from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
@@ -369,7 +380,7 @@ def _about(
 
 def _counts(lines: Iterable[ListedLine]) -> dict[str, Counter[str]]:
     """Count the outcomes of each stage; `not_run` is one, so every stage counts all."""
-    counts: dict[str, Counter[str]] = {"call": Counter(), "exe": Counter(), "perf": Counter()}
+    counts: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
     for line in lines:
         for stage, counter in counts.items():
             counter[line.stages.outcome(stage) or NOT_RUN] += 1

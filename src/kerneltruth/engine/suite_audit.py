@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from msgspec.structs import asdict
 
 from kerneltruth.documents.suites import FlaggedCase, ProofSummary, SuiteDocument
-from kerneltruth.engine.events import Step
 from kerneltruth.engine.proof import NO_TIME, Proof, by_category, counted, prove
-from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import UserError

@@ -16,8 +16,7 @@ from kerneltruth.documents.generations import (
     UnansweredChain,
 )
 from kerneltruth.documents.model import model_of
-from kerneltruth.engine.events import Step
-from kerneltruth.engine.requests import CASES
+from kerneltruth.engine.requests import CASES, Step
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.generate.account import Budget
 from kerneltruth.generate.answers import Chain, publish_answers, refinement

@@ -10,7 +10,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.engine.stages import call_stage
+from kerneltruth.engine.outcomes import call_stage
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.review import Review, timings_of
 from kerneltruth.oracle.verdict import word

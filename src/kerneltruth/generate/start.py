@@ -6,9 +6,8 @@ import time
 from collections.abc import Generator
 
 from kerneltruth.documents.generations import GenerateDocument
-from kerneltruth.engine.devices import choose_device, choose_targets
-from kerneltruth.engine.events import Step
-from kerneltruth.engine.runners import begin, new_runner
+from kerneltruth.engine.devices import begin, choose_device, choose_targets, new_runner
+from kerneltruth.engine.requests import Step
 from kerneltruth.engine.start import on_one_thread
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Sampling

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest, ImportedLine
 from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.runs import NotRead
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.requests import Step
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
 from kerneltruth.generate.assignments import tasks_chosen

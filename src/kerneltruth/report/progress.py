@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.requests import Step
 
 LINE_EVERY_S = 5.0
 BAR_WIDTH = 20

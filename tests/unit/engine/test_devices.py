@@ -4,6 +4,7 @@ import pytest
 
 from kerneltruth.engine.devices import (
     TARGETS,
+    begin,
     choose_device,
     choose_targets,
     cuda_devices,
@@ -60,3 +61,28 @@ def test_the_targets_are_those_that_the_compiler_knows():
 )
 def test_a_list_of_visible_devices_counts_up_to_its_first_bad_number(visible, count):
     assert visible_devices(4, visible) == count
+
+
+class Starts:
+    """A runner that records what it starts."""
+
+    def __init__(self, device, targets=()):
+        self.device, self.targets, self.modes = device, targets, ()
+
+    def start(self, modes):
+        self.modes = modes
+
+
+@pytest.mark.parametrize(
+    ("runner", "timed", "modes"),
+    [
+        (Starts("cpu"), False, ("run",)),
+        (Starts("cpu", ("sm_90",)), False, ("run", "compile")),
+        (Starts("cpu"), True, ("run",)),
+        (Starts("cuda:0"), False, ("run",)),
+        (Starts("cuda:0"), True, ("run", "time_compiled")),
+    ],
+)
+def test_what_is_needed_later_begins_at_once(runner, timed, modes):
+    begin(runner, timed=timed)
+    assert runner.modes == modes

@@ -9,8 +9,8 @@ from kerneltruth.documents.lines import StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
-from kerneltruth.engine.candidate_list import ListedLine
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
+from kerneltruth.engine.outcomes import ListedLine
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
 from kerneltruth.engine.submissions import _not_timed, not_valid
 from kerneltruth.errors import EnvironmentFault

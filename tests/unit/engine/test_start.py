@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import (
     AuditRequest,
     CheckRequest,
     MinimizeRequest,
     ReplayRequest,
     RunRequest,
+    Step,
     TimeRequest,
 )
 from kerneltruth.engine.start import on_one_thread, run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.requests import Step
 from kerneltruth.errors import Interrupted
 from kerneltruth.report.progress import follow
 

@@ -37,8 +37,8 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import content_hash, dumps, parse
 from kerneltruth.documents.timing import Advice, Regime
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise
+from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.run_directory import environment
-from kerneltruth.engine.runners import cache_root
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Binary

@@ -40,8 +40,7 @@ from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, is_known, known_machine
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.engine.devices import device_name
-from kerneltruth.engine.events import Step
-from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Lost, Progress
 from kerneltruth.engine.suite_audit import AFTER_BUDGET_S, ProofJob

@@ -21,12 +21,10 @@ from kerneltruth.documents.records import CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ProfiledKernel, TimeDocument
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
-from kerneltruth.engine.benchmark.device_share import device_share
 from kerneltruth.engine.benchmark.machine import is_known, known_machine
-from kerneltruth.engine.benchmark.profiling import profile
+from kerneltruth.engine.benchmark.profiling import device_share, profile
 from kerneltruth.engine.devices import device_name
-from kerneltruth.engine.events import Step
-from kerneltruth.engine.requests import SHORT_DTYPES, TimeRequest
+from kerneltruth.engine.requests import SHORT_DTYPES, Step, TimeRequest
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only

@@ -4,7 +4,7 @@ from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef, Failed, Passed, RuntimeFault
 from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.engine.candidate_list import ListedLine, listed
+from kerneltruth.engine.outcomes import ListedLine, listed
 
 
 def line(key="one", verdict=None, call="pass", exe="pass", perf=None, **more):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kerneltruth.cli.seeds import settled_seed
+from kerneltruth.cli.options import settled_seed
 
 
 def test_a_given_seed_counts_whatever_is_recorded(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.engine.idle import idle_attributes, idle_dims
+from kerneltruth.engine.proof import idle_attributes, idle_dims
 from kerneltruth.tasks.spec import task
 
 
