@@ -1,0 +1,200 @@
+"""Which obligations PyTorch's own functions hold: each task of a suite, under one contract.
+
+    python benchmarks/suite_obligations.py [SUITE ...] [--contract torch] [--device auto]
+
+A SUITE is core, kernelbenchx, tritonbench, earlier, kernelbench:PATH or flashinfer:PATH; all but
+the last two if none is named. Nothing excuses a function here: what is void for a candidate, since
+PyTorch fails it too, is broken. The exit code is 1 if any obligation of any task is broken, or was
+to decide and was not tried. `kernel` is left out: PyTorch's functions have none of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import machine
+import torch
+
+from kerneltruth.documents.records import Attempt, ProfileEntry
+from kerneltruth.engine.requests import CASES
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost
+from kerneltruth.oracle.attempt import AttemptEnded
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, contract_named
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.obligations import OBLIGATIONS
+from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.verdict import word
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.pytorch import eager_of, own_function
+from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, key_of, suites, tasks_of
+
+STATUSES = ("held", "refused", "not_tried", "not_applicable", "broken")
+# A function of PyTorch may call each of its kernels for the first time.
+DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One task whose function is judged."""
+
+    task: str
+
+
+def attempt_of(task: str, runner: Runner, cache: ExpectationCache, plan: Plan) -> Attempt:
+    """PyTorch's own function, judged as a candidate that nothing excuses."""
+    found = find(task)
+    candidate = eager_of(found) or own_function(found)
+    assert candidate is not None
+    with CandidateSession(found, candidate, runner, cache, deadline_s=DEADLINE_S) as session:
+        for event in evaluate_cases(session, plan):
+            if isinstance(event, AttemptEnded):
+                return event.attempt
+    raise AssertionError("an attempt ends with its event")
+
+
+def attempts(
+    suite: str, only: list[str], runner: Runner, plan: Plan, workers: int
+) -> Iterator[tuple[str, Attempt | str]]:
+    """Each task of a suite with its attempt, or with why there is none."""
+    every = tasks_of(suite) if suite in FOREIGN else eager_modules(suite)
+    keys = [key_of(name, suite) for name in only] or list(every)
+    # The last tasks of a user's suite are usually the largest: start them early.
+    jobs = [Job(task=key) for key in (keys[::-1] if suite in FOREIGN else keys)]
+    cache = ExpectationCache(Policy())
+
+    def judge(job: Job, _: Any) -> Attempt | str:
+        return find(job.task).unrefereeable or attempt_of(job.task, runner, cache, plan)
+
+    for event in LocalPool(work=judge, workers=workers).run(jobs):
+        match event:
+            case Done(job=job, result=result):
+                yield job.task, result
+            case Lost(job=job, reason=reason):
+                yield job.task, reason
+
+
+def rows(found: dict[str, Attempt]) -> list[tuple[Any, ...]]:
+    """A row of counts for each obligation, dtypes together."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in OBLIGATIONS if name != "kernel"}
+    for attempt in found.values():
+        for key, entry in attempt.profile.items():
+            name = key.partition(".")[0]
+            if name in counts:
+                counts[name][entry.status] += 1
+    return [(name, *(count[status] for status in STATUSES)) for name, count in counts.items()]
+
+
+def entries(found: dict[str, Attempt], status: str) -> Iterator[tuple[str, str, ProfileEntry]]:
+    """The task, name and entry of each obligation of that status."""
+    for task, attempt in found.items():
+        for key, entry in attempt.profile.items():
+            if entry.status == status and key != "kernel":
+                yield task, key, entry
+
+
+def reasons(found: dict[str, Attempt], status: str) -> list[str]:
+    """A line for each reason of a status, with the obligations and some tasks that it is of."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for task, key, entry in entries(found, status):
+        grouped.setdefault((key.partition(".")[0], entry.reason or ""), []).append(task)
+    return [
+        f"- {status} {key}, {len(tasks)}: {reason[:200]} ({', '.join(dict.fromkeys(tasks[:4]))})"
+        for (key, reason), tasks in sorted(grouped.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def faults(found: dict[str, Attempt]) -> list[str]:
+    """A line for each obligation that is broken, or decides and was not tried."""
+    broken = [
+        f"- BROKEN {task} {key}: {entry.failure.case.summary() if entry.failure else ''} "
+        f"{entry.failure.verdict if entry.failure else ''}"[:600]
+        for task, key, entry in entries(found, "broken")
+    ]
+    untried = [
+        f"- NOT TRIED {task} {key}: {entry.reason}"
+        for task, key, entry in entries(found, "not_tried")
+        if entry.decisive
+    ]
+    return broken + untried
+
+
+def section(name: str, found: dict[str, Attempt], none: dict[str, str], s: float) -> list[str]:
+    """The paragraph, table and lines of one suite."""
+    verdicts = Counter(word(attempt.verdict) for attempt in found.values())
+    said = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    return [
+        f"### {name}: {len(found)} tasks in {s:.0f} s: {said}",
+        "",
+        *machine.table(("obligation", *(s.replace("_", " ") for s in STATUSES)), rows(found)),
+        "",
+        *faults(found),
+        *reasons(found, "refused"),
+        *reasons(found, "not_tried"),
+        *(f"- NO ATTEMPT {task}: {reason[:300]}" for task, reason in none.items()),
+        "",
+    ]
+
+
+def options_given() -> argparse.Namespace:
+    """The options of the command line."""
+    parser = machine.parser(__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", default=[], help="all of the package's own if none")
+    parser.add_argument("--contract", default=DEFAULT_CONTRACT, help=", ".join(CONTRACTS))
+    parser.add_argument("--cases", type=int, default=CASES, help="per task; more if it takes more")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, help="judges; one per core if left out")
+    parser.add_argument("--only", action="append", default=[], help="only this task")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = options_given()
+    torch.set_num_threads(1)
+    device = machine.device_of(options)
+    workers = options.workers or len(os.sched_getaffinity(0))
+    plan = Plan(
+        seed=options.seed,
+        cases=options.cases,
+        whole=True,
+        promises=True,
+        contract=contract_named(options.contract).name,
+        deadline_s=DEADLINE_S,
+        compile=False,
+    )
+    lines: list[str] = []
+    bad = False
+    with Runner(device=device) as runner:
+        runner.versions()
+        for given in options.suites or suites():
+            start = time.monotonic()
+            found: dict[str, Attempt] = {}
+            none: dict[str, str] = {}
+            with opened(given, runner, judges=workers) as suite:
+                assert suite is not None
+                for task, result in attempts(suite, options.only, runner, plan, workers):
+                    if isinstance(result, str):
+                        none[task] = result
+                    else:
+                        found[task] = result
+            lines += section(given, found, none, time.monotonic() - start)
+            bad |= bool(faults(found)) or not found
+    name = f"suite_obligations_{plan.contract}"
+    title = f"PyTorch's own functions under the contract `{plan.contract}`"
+    machine.publish(name, title, machine.facts(device), lines, folder=options.results)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
