@@ -136,7 +136,7 @@ def inner(mode: str, arguments: list[str]) -> None:
     from kerneltruth.runner import host
 
     if mode == "full":
-        host.Runner._kit = lambda runner, candidate: None
+        host.Runner.kit = lambda runner, candidate: None
     sys.argv = ["kerneltruth", *arguments]
     sys.exit(command())
 

@@ -38,7 +38,8 @@ from kerneltruth.oracle import candidate_session, case_loop, expectation
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.verdict import word
-from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.host import Runner
+from kerneltruth.runner.session import Session
 from kerneltruth.suites.entries import candidate_of, match_tasks
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
@@ -129,7 +130,7 @@ def entries(folder: Path | None) -> int:
 
 
 def count_all() -> None:
-    counted(Runner, "_fork", "starts of a process")
+    counted(Runner, "fork", "starts of a process")
     counted(Session, "_await_load", "contexts and loads")
     count_calls()
     counted(expectation, "expect", "references and bounds")

@@ -13,8 +13,7 @@ import torch
 
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
-from kerneltruth.explain.reproducer.body import BODY
-from kerneltruth.explain.reproducer.script import _data, script, source_literal
+from kerneltruth.explain.reproducer.script import BODY, _data, script, source_literal
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.oracle.verdict import Crashed, Failed, RuntimeFault, TimedOut

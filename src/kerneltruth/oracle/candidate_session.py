@@ -28,8 +28,9 @@ from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Ve
 from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE
-from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse
+from kerneltruth.runner.session import Session
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.spec import Task

@@ -268,11 +268,7 @@ def _index_of(parts: Sequence[_Measured], shape: Sequence[int]) -> tuple[int, ..
         return None
     most = max(range(len(parts)), key=lambda i: parts[i].over)
     flat = sum(p.count for p in parts[:most]) + parts[most].worst
-    index = []
-    for size in reversed(shape):
-        index.append(flat % size)
-        flat //= size
-    return tuple(reversed(index))
+    return tuple(map(int, np.unravel_index(flat, tuple(shape))))
 
 
 def rejects_exact(

@@ -1,4 +1,4 @@
-"""The judge's side: a runner owns zygotes, a session owns one candidate's children.
+"""The judge's side: a runner owns zygotes, and opens sessions for candidates.
 
     with Runner(device="cpu") as runner, runner.open(candidate) as session:
         observation = session.call(arguments, poison=poison)
@@ -13,32 +13,18 @@ import itertools
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Self, Unpack
+from typing import Self
 
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.claims import checked
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
-from kerneltruth.runner.link import Ended, Link, nonsense
-from kerneltruth.runner.protocol import (
-    Call,
-    CallSettings,
-    ChildMessage,
-    Load,
-    Observation,
-    Prepare,
-    ProtocolError,
-)
+from kerneltruth.runner.link import Link
 from kerneltruth.runner.sandbox import ResourceLimits
+from kerneltruth.runner.session import Mode, Session
 from kerneltruth.runner.zygote_client import Zygote, ZygoteLost, zygote_environment
 
-# "time_compiled" is "time" in a child that knows `torch.compile` already.
-Mode = Literal["run", "compile", "time", "time_compiled"]
-
-CALL_S = 30.0
 LOAD_S = 60.0
 # nvcc is slow.
 LOAD_CUDA_S = 240.0
@@ -155,9 +141,12 @@ class Runner:
                 )
             return self._zygotes[key]
 
-    def _fork(
-        self, candidate: Candidate, mode: Mode, *, cold: bool, cache_name: str | None
-    ) -> Link:
+    def fork(self, candidate: Candidate, mode: Mode, *, cold: bool, cache_name: str | None) -> Link:
+        """Start a child for a session.
+
+        Raises:
+            EnvironmentFault: no child can be started on this machine.
+        """
         root = None if cold else self._cache_root
         cache = root / (cache_name or candidate.sha256) if root else None
         request = {
@@ -175,14 +164,14 @@ class Runner:
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
         raise EnvironmentFault("the parent of candidate processes dies again and again")
 
-    def _kit(self, candidate: Candidate) -> Path | None:
+    def kit(self, candidate: Candidate) -> Path | None:
         """Return where headers for the candidate's extensions are, or will be, precompiled."""
         if self._cache_root is None or candidate.language != "cuda" or self.device == "cpu":
             return None
         environment = zygote_environment(interpret=False, hide_cuda=True)
-        kit = kit_folder(self._cache_root / "kits", environment)
-        precompile_ahead(kit, candidate.source, environment)
-        return kit
+        folder = kit_folder(self._cache_root / "kits", environment)
+        precompile_ahead(folder, candidate.source, environment)
+        return folder
 
     def _environment(self, candidate: Candidate, mode: Mode) -> dict[str, str]:
         if self.device == "cpu":
@@ -190,7 +179,8 @@ class Runner:
         # A timed candidate builds as it would elsewhere.
         return _TIMED if mode.startswith("time") else context_environment(candidate)
 
-    def _forget(self, session: Session) -> None:
+    def forget(self, session: Session) -> None:
+        """End the care for a session that is closed."""
         self._sessions.discard(session)
 
 
@@ -203,246 +193,3 @@ def context_environment(candidate: Candidate) -> dict[str, str]:
     streams, so a source that mentions streams keeps all queues.
     """
     return {} if "stream" in candidate.source.lower() else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
-
-
-class Session:
-    """One candidate, called any number of times; a dead child is replaced on the next call."""
-
-    def __init__(
-        self,
-        runner: Runner,
-        candidate: Candidate,
-        mode: Mode,
-        *,
-        ahead: bool,
-        cold: bool,
-        cache: str | None,
-    ) -> None:
-        self.candidate = candidate
-        self.mode: Mode = mode
-        self._runner = runner
-        self._link: Link | None = None
-        self._loaded: Observation | None = None
-        self._load_deadline = 0.0
-        self._ahead = ahead
-        self._cold = cold
-        self._cache = cache
-        self._preparing = False
-        self._pausing = False
-        self._begin()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def device(self) -> str:
-        """Return where a right result lies: Triton candidates on a CPU see CUDA."""
-        if self._runner.device == "cpu" and self.candidate.language == "triton":
-            return "cuda:0"
-        return self._where
-
-    @property
-    def pid(self) -> int | None:
-        """Return the child's process id; None before it has begun, and without a child."""
-        link = self._link
-        return None if link is None else link.pid
-
-    @property
-    def _where(self) -> str:
-        """Return where arguments are placed: on the CPU for NumPy and for compiling."""
-        host = self.candidate.language == "numpy" or self.mode == "compile"
-        return "cpu" if host else self._runner.device
-
-    @property
-    def loaded(self) -> Observation:
-        """Return how loading the candidate ended; wait for it."""
-        self.load()
-        if self._loaded is None:
-            self._loaded = self._await_load()
-        return self._loaded
-
-    def call(
-        self,
-        arguments: Sequence[Argument],
-        *,
-        poison: bytes,
-        deadline_s: float = CALL_S,
-        **settings: Unpack[CallSettings],
-    ) -> Observation:
-        """Call the entry once, with the settings of `Call`, and return the observation.
-
-        A candidate that does not load returns its load's observation.
-        """
-        call = Call(arguments=tuple(arguments), poison=poison, **settings)
-        observation = self._attempt(call, deadline_s)
-        if observation.ended == "lost":
-            observation = self._attempt(call, deadline_s)
-        return observation
-
-    def request(
-        self,
-        message: ChildMessage,
-        *,
-        sizes: dict[str, int] | None = None,
-        deadline_s: float = CALL_S,
-    ) -> Observation:
-        """Send a message (in mode "time" not `Rehearse`) to a child; return the observation.
-
-        A lost child takes what it holds with it: nothing is retried.
-
-        Args:
-            message: the request.
-            sizes: for `Show`, bytes of the inputs that are shown.
-            deadline_s: seconds that it may take.
-        """
-        if self._link is None:
-            return Observation(ended="lost", message="the child that was timed is gone")
-        if self.loaded.ended != "returned":
-            return self.loaded
-        return self._exchange(message, self._deadline(deadline_s), sizes or {})
-
-    def prepared(self) -> None:
-        """Wait until a child that was started ahead has its context on the device."""
-        if self._preparing:
-            self._preparing = False
-            answer = self._exchange(None, self._load_deadline, {})
-            if answer.ended != "returned":
-                self._loaded = answer
-
-    def load(self) -> None:
-        """Make a child that was started ahead begin to load."""
-        if self._ahead:
-            self.prepared()
-            self._ahead = False
-            self._send_load()
-
-    def load_instead(self, candidate: Candidate) -> None:
-        """Make the child load another candidate in the same mode, both being the judge's own."""
-        kept = self._link is not None and self.loaded.ended == "returned"
-        self.candidate = candidate
-        if not kept:
-            self.restart()
-            return
-        self._loaded = None
-        self._send_load()
-
-    def pause(self) -> None:
-        """Stop the child until `resume`; its deadlines wait. Any thread may call this."""
-        self._pausing = True
-        if (link := self._link) is not None:
-            link.pause()
-
-    @property
-    def paused(self) -> bool:
-        """Return whether the child has stopped, or there is none."""
-        link = self._link
-        return link is None or link.paused
-
-    def resume(self) -> None:
-        """Let the child continue."""
-        self._pausing = False
-        if (link := self._link) is not None:
-            link.resume()
-
-    def restart(self) -> None:
-        """End the child and start a fresh one."""
-        self._end()
-        self._begin()
-
-    def close(self, *, wait: bool = True) -> None:
-        """End the child and all that it started; without `wait`, only request it."""
-        self._end(wait=wait)
-        self._runner._forget(self)
-
-    def _attempt(self, call: Call, deadline_s: float) -> Observation:
-        failed = self._loaded is not None and self._loaded.ended not in ("returned", "lost")
-        if self._link is None and not failed:
-            self._begin()
-        if self.loaded.ended != "returned":
-            return self.loaded
-        sizes = {
-            a.name: len(a.buffer)
-            for a in call.arguments
-            if isinstance(a, TensorArgument) and a.shown
-        }
-        return self._exchange(call, self._deadline(deadline_s), sizes)
-
-    def _deadline(self, seconds: float) -> float:
-        """Return the time `seconds` from now, on the child's clock."""
-        assert self._link is not None
-        return self._link.now() + seconds
-
-    def _begin(self) -> None:
-        self._loaded = None
-        self._link = self._runner._fork(
-            self.candidate, self.mode, cold=self._cold, cache_name=self._cache
-        )
-        if self._pausing:
-            self._link.pause()
-        if not self._ahead:
-            self._send_load()
-            return
-        self._load_deadline = self._deadline(self._runner.load_s)
-        try:
-            self._link.send(Prepare(device=self._where), deadline=self._load_deadline)
-            self._preparing = True
-        except Ended as end:
-            self._loaded = self._ended(end)
-
-    def _send_load(self) -> None:
-        if self._link is None:
-            return
-        kit = None if self._cold else self._runner._kit(self.candidate)
-        self._load_deadline = self._deadline(self._runner.load_allowance(self.candidate))
-        message = Load(
-            source=self.candidate.source,
-            filename=os.path.basename(self.candidate.path),
-            language=self.candidate.language,
-            entry=self.candidate.entry,
-            device=self._where,
-            mode="time" if self.mode == "time_compiled" else self.mode,
-            targets=self._runner.targets if self.mode == "compile" else (),
-            kit=None if kit is None else str(kit),
-        )
-        try:
-            self._link.send(message, deadline=self._load_deadline)
-        except Ended as end:
-            self._loaded = self._ended(end)
-
-    def _await_load(self) -> Observation:
-        return self._exchange(None, self._load_deadline, {})
-
-    def _exchange(
-        self, call: ChildMessage | None, deadline: float, sizes: dict[str, int]
-    ) -> Observation:
-        """Send the call, if any, and receive the answer; a malformed one ends the child."""
-        assert self._link is not None
-        try:
-            if call is not None:
-                self._link.send(call, deadline=deadline)
-            answer = checked(self._link.receive(deadline=deadline), sizes)
-        except Ended as end:
-            return self._ended(end)
-        except ProtocolError as error:
-            return self._ended(Ended(nonsense(error)))
-        except BaseException:
-            # Ctrl-C interrupted: the answer to this call must not be taken for the next one's.
-            self._end()
-            raise
-        answer = replace(answer, output=self._link.take_output())
-        if answer.dirty or answer.ended == "lost":
-            self._end()
-        return answer
-
-    def _ended(self, end: Ended) -> Observation:
-        output = self._link.take_output() if self._link is not None else ""
-        self._end()
-        return replace(end.observation, output=output)
-
-    def _end(self, *, wait: bool = True) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.kill(wait=wait)

@@ -17,8 +17,9 @@ from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.session import Session
 
 _POISON = bytes(16)
 # The most threads of a call with more elements; each thread takes address space.

@@ -18,7 +18,7 @@ SLOW_S = 0.1
 
 
 class TimedChild(Protocol):
-    """A child in mode "time"; see `runner.host.Session`."""
+    """A child in mode "time"; see `runner.session.Session`."""
 
     def request(
         self,

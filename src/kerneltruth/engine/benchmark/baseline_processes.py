@@ -12,8 +12,9 @@ from functools import partial
 
 from kerneltruth.clock.protocol.sides import ChildEvent, Side
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Mode, Runner, Session
+from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import ChildMessage, Observation, Unload
+from kerneltruth.runner.session import Mode, Session
 
 # The folder in which `torch.compile` keeps its results for the next run.
 _CACHE = "baselines"

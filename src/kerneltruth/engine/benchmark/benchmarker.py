@@ -40,7 +40,8 @@ from kerneltruth.engine.benchmark.shape_document import (
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.host import Runner
+from kerneltruth.runner.session import Session
 from kerneltruth.tasks.spec import Task
 
 DEFAULT_BASELINES = ("eager", "compile", "control")

@@ -27,7 +27,7 @@ from kerneltruth.engine.benchmark.baselines import (
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Mode, Session
+from kerneltruth.runner.session import Mode, Session
 from kerneltruth.runner.timing.messages import AllocateBuffers
 from kerneltruth.tasks.spec import Task
 

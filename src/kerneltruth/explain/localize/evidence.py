@@ -6,26 +6,17 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
+from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.verdict import Failed, Passed
 
 # A pattern is claimed only if chance would show it less often than this.
 CHANCE = 0.02
-
-_EPSILON = {
-    "float64": 2.0**-52,
-    "complex128": 2.0**-52,
-    "float32": 2.0**-23,
-    "complex64": 2.0**-23,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float8_e4m3fn": 2.0**-3,
-    "float8_e5m2": 2.0**-2,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +120,8 @@ def siblings_of(judgements: Iterable[Judgement]) -> tuple[Sibling, ...]:
 
 def epsilon(dtype: str) -> float:
     """Return the spacing of the dtype's values at 1; 0 for integers."""
-    return _EPSILON.get(dtype, 0.0)
+    kind = DTYPES[dtype]
+    return float(torch.finfo(kind).eps) if kind.is_floating_point or kind.is_complex else 0.0
 
 
 def number(value: float) -> str:
@@ -185,8 +177,4 @@ def worst_index(values: Values) -> tuple[int, ...]:
     error = torch.where(error.isnan(), torch.inf, error)
     error = torch.where(values.wrong, error, -torch.ones_like(error))
     flat = int(error.reshape(-1).argmax())
-    index = []
-    for size in reversed(error.shape):
-        flat, i = divmod(flat, size)
-        index.append(i)
-    return tuple(reversed(index))
+    return tuple(map(int, np.unravel_index(flat, error.shape)))

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
@@ -100,7 +101,7 @@ def moved(case: Case, smaller: Case, task: Task) -> Iterator[Case]:
     for name, values in case.literals:
         places = (i for i, v in enumerate(values) if v != 0.0)
         for place in itertools.islice(places, _PLACES):
-            at = _index(place, before[name])
+            at = tuple(map(int, np.unravel_index(place, before[name])))
             here = zip(zip(before[name], after[name], strict=True), at, strict=True)
             starts.append(starts[0] | {c: min(i, c[0] - c[1]) for c, i in here})
     for start in {tuple(sorted(s.items())): s for s in starts}.values():
@@ -112,15 +113,6 @@ def moved(case: Case, smaller: Case, task: Task) -> Iterator[Case]:
                 part = tuple(min(v, float(last)) for v in part)
             literals.append((spec.name, part))
         yield replace(smaller, literals=tuple(literals))
-
-
-def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element from its row-major position."""
-    index = []
-    for size in reversed(shape):
-        place, i = divmod(place, size)
-        index.append(i)
-    return tuple(reversed(index))
 
 
 def _window(

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from kerneltruth.cases.layouts import Placed
-from kerneltruth.explain.reproducer.body import BODY
+from kerneltruth.explain.reproducer.calling import CALLING
+from kerneltruth.explain.reproducer.judging import JUDGING
 from kerneltruth.oracle.dtypes import DTYPES, NAMES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
@@ -22,6 +23,8 @@ from kerneltruth.oracle.verdict import Failed, TimedOut, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
 
+# The script after its data.
+BODY = CALLING + JUDGING
 # Up to here elements are written as numbers that a reader can see and change.
 MOST_WRITTEN = 256
 _LINE = 96

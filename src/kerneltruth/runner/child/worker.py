@@ -48,7 +48,7 @@ from kerneltruth.runner.protocol import (
     Rehearse,
     Unload,
 )
-from kerneltruth.runner.timing import timed_worker
+from kerneltruth.runner.timing import input_buffers, timed_worker
 from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
 from kerneltruth.runner.unsupported import UnsupportedError
 
@@ -267,7 +267,7 @@ class Worker:
     def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
             return timed_worker.offered_scalar(argument)
-        held = timed_worker.pooled(argument, self._device)[: math.prod(argument.shape)]
+        held = input_buffers.pooled(argument, self._device)[: math.prod(argument.shape)]
         return timed_worker.offered_tensor(argument, held.view(argument.shape))
 
     def _calls(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 
+from kerneltruth.runner.child import placing
 from kerneltruth.runner.timing.messages import Supply
 
 # Elements are moved as integers of their size, because some operators lack some dtypes.
@@ -122,3 +125,28 @@ class InputBuffers:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(BITS.get(tensor.element_size(), tensor.dtype))
+
+
+# Pools that fill buffers are shared like the memory that empties caches (see `timed_worker`).
+_POOLS: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
+
+
+def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
+    """Return the elements of a pool, flat, on the device."""
+    dtype = placing.dtype_of(supply.dtype)
+    if supply.path is not None:
+        about = os.stat(supply.path)
+        # A path may be reused after its file is gone, but not a file's number.
+        key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, dtype, device)
+        # Calls receive a fixed tensor itself, which they may write to.
+        found = None if supply.fixed else _POOLS.get(key)
+        if found is None:
+            size = about.st_size // dtype.itemsize
+            read = torch.from_file(supply.path, shared=False, size=size, dtype=dtype)
+            found = read.to(device)
+            if not supply.fixed:
+                _POOLS[key] = found
+        return found
+    if supply.pool:
+        return torch.frombuffer(bytearray(supply.pool), dtype=dtype).to(device)
+    return torch.zeros(prod(supply.shape), dtype=dtype, device=device)

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
 from typing import Any
 
 import torch
@@ -28,7 +26,7 @@ from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.child.binding import Offered
 from kerneltruth.runner.protocol import ChildMessage, Observation
-from kerneltruth.runner.timing.input_buffers import InputBuffers
+from kerneltruth.runner.timing.input_buffers import InputBuffers, pooled
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,
@@ -299,10 +297,9 @@ class TimedWorker:
             _synchronize()
 
 
-# Shared by all timed workers of one process while any uses it, because a device holds those of many
-# processes: the memory that empties the caches, and the pools that fill buffers.
+# The memory that empties the caches; all timed workers of a process share it while any uses it,
+# because a device holds that of many processes.
 _FLUSHES: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
-_POOLS: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
 
 
 def _flushed(words: int, device: torch.device) -> torch.Tensor:
@@ -338,27 +335,6 @@ def _untouched(buffers: Sequence[Sequence[Offered]]) -> list[Caller]:
 
 def _first(value: Any) -> Any:
     return value
-
-
-def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
-    """Return the elements of a pool, flat, on the device."""
-    dtype = placing.dtype_of(supply.dtype)
-    if supply.path is not None:
-        about = os.stat(supply.path)
-        # A path may be reused after its file is gone, but not a file's number.
-        key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, dtype, device)
-        # Calls receive a fixed tensor itself, which they may write to.
-        found = None if supply.fixed else _POOLS.get(key)
-        if found is None:
-            size = about.st_size // dtype.itemsize
-            read = torch.from_file(supply.path, shared=False, size=size, dtype=dtype)
-            found = read.to(device)
-            if not supply.fixed:
-                _POOLS[key] = found
-        return found
-    if supply.pool:
-        return torch.frombuffer(bytearray(supply.pool), dtype=dtype).to(device)
-    return torch.zeros(prod(supply.shape), dtype=dtype, device=device)
 
 
 def offered_tensor(supply: Supply, value: torch.Tensor) -> Offered:

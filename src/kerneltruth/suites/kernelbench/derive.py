@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-import torch
 
 from kerneltruth.cases.philox import derive as seed_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
-from kerneltruth.documents.model import content_hash, dumps, parse
-from kerneltruth.errors import UserError
-from kerneltruth.runner.host import Runner
+from kerneltruth.documents.model import parse
 from kerneltruth.suites.kernelbench import search as searching
-from kerneltruth.suites.kernelbench.child_session import INSIDE, ProblemSession, Rejected
+from kerneltruth.suites.kernelbench.child_session import ProblemSession, Rejected
 from kerneltruth.suites.kernelbench.constants import Constants, label
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.schema import (
@@ -52,51 +44,6 @@ _MOST_TRIES = 600
 _TIMES_AS_LARGE = (8, 64)
 INEXACT = "no bound tells right from wrong"
 CONSTANT = "the output does not depend on the inputs: a constant is right"
-
-
-def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Schema:
-    """Return the schema of a problem, from the cache if it was derived before.
-
-    Args:
-        problem: as its file states it.
-        runner: for its child, on the CPU.
-        cache: a folder; None always derives.
-    """
-    path = cache / f"{_cache_key(problem)}.json" if cache else None
-    kept = _read(path) if path else None
-    if kept is not None:
-        return kept
-    session = ProblemSession(problem, runner)
-    try:
-        schema = _derive(problem, session)
-    finally:
-        session.close()
-    if path is not None:
-        _write(path, schema)
-    return schema
-
-
-def _cache_key(problem: Problem) -> str:
-    """Hash everything that a schema follows from."""
-    beside = ("constants.py", "forms.py", "schema.py", "search.py", "derive.py")
-    files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
-    rules = [p.read_text("utf-8") for p in files]
-    return content_hash([problem.source, rules, torch.__version__])
-
-
-def _read(path: Path) -> Schema | None:
-    with contextlib.suppress(OSError, ValueError, UserError):
-        return parse(Schema, json.loads(path.read_text("utf-8")))
-    return None
-
-
-def _write(path: Path, schema: Schema) -> None:
-    """Write whole or not at all; a cache that cannot be written is skipped."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(dumps(schema), "utf-8")
-        draft.replace(path)
 
 
 class _Prober:
@@ -162,7 +109,8 @@ def changed(problem: Problem, constants: Constants) -> str:
     return repr({n: v for n, v in constants.items() if v != problem.constants[n]})
 
 
-def _derive(problem: Problem, session: ProblemSession) -> Schema:
+def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
+    """Return the schema of a problem, by calls in its session."""
     if problem.trouble is not None:
         return Schema(trouble=problem.trouble)
     seed = seed_of(0, "kernelbench", problem.sha256)
@@ -193,7 +141,8 @@ def _others(
 ) -> Iterator[tuple[str, Callable[[Constants, Outline], bool]]]:
     """Where to search if no known set can be judged: names, and the values to try."""
     if schema.trouble == CONSTANT:
-        yield "elsewhere", partial(_has_none_of, _common(problem, found))
+        common = _common(problem, found).items()
+        yield "elsewhere", lambda constants, _: all(constants[n] != v for n, v in common)
     elif (schema.trouble or "").endswith(INEXACT):
         # A normalization over a handful of nearly equal elements may give anything.
         most = max(_taken(f.outline) for f in found)
@@ -213,10 +162,6 @@ def _common(problem: Problem, found: list[searching.Found]) -> Constants:
         for name, value in first.items()
         if value != problem.constants[name] and all(o[name] == value for o in rest)
     }
-
-
-def _has_none_of(common: Constants, constants: Constants, _: Outline) -> bool:
-    return all(constants[name] != value for name, value in common.items())
 
 
 def _takes(least: int, _: Constants, outline: Outline) -> bool:
@@ -328,10 +273,12 @@ def _cut(
     return replace(choice, label=f"{choice.label}, cut down from {label(cut)}")
 
 
-def _kept(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | None:
+def _kept(
+    session: ProblemSession, choice: ConstantChoice, question: str = "runs"
+) -> ConstantChoice | None:
     """Return the choice with the range of its indices, if it runs."""
     try:
-        facts = session.ask("runs", deadline_s=_FACTS_S, constants=choice.constants)
+        facts = session.ask(question, deadline_s=_FACTS_S, constants=choice.constants)
     except Rejected:
         return None
     return replace(choice, extents=_extents(facts))
@@ -339,13 +286,9 @@ def _kept(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | N
 
 def _ranged(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | None:
     """Return the same without a run, which would take long."""
-    if not any(i.holds_integers for i in choice.outline.inputs):
-        return replace(choice, extents=tuple(None for _ in choice.outline.inputs))
-    try:
-        facts = session.ask("ranges", deadline_s=_FACTS_S, constants=choice.constants)
-    except Rejected:
-        return None
-    return replace(choice, extents=_extents(facts))
+    if any(i.holds_integers for i in choice.outline.inputs):
+        return _kept(session, choice, "ranges")
+    return replace(choice, extents=tuple(None for _ in choice.outline.inputs))
 
 
 def _extents(facts: dict[str, Any]) -> tuple[int | None, ...]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.kernelbench.child_session import FewChildren, ProblemSession
-from kerneltruth.suites.kernelbench.derive import schema_of
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.schema import Schema
+from kerneltruth.suites.kernelbench.schema_cache import schema_of
 from kerneltruth.suites.kernelbench.tasks import ENTRY, SUITE, category_of, task_of
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task

@@ -17,7 +17,7 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.suites.kernelbench.derive import schema_of
+from kerneltruth.suites.kernelbench.schema_cache import schema_of
 from kerneltruth.suites.kernelbench.suite import Problems
 
 from .problems import (

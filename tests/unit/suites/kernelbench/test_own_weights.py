@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from kerneltruth.engine.evaluator import not_timed
-from kerneltruth.explain.reproducer.body import BODY
+from kerneltruth.explain.reproducer.script import BODY
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases

@@ -1,10 +1,10 @@
-"""The code of every reproducing script, as source text; its data precede it in the script.
+"""The code of every reproducing script, as source text: call the candidate as the judge did.
 
 The script must run without kerneltruth, so it is text and imports nothing of ours. It stays short
-enough to be read by its recipient.
+enough to be read by its recipient. Data precede this part; `judging` follows it.
 """
 
-BODY = r'''
+CALLING = r'''
 import ast
 import base64
 import importlib.util
@@ -333,119 +333,4 @@ def call(entry, pattern=0):
     return outputs, problems
 
 
-def differing(out, spec):
-    """Which elements are wrong, and the float64 numbers got and due."""
-    due, got = tensor(spec).double(), out.detach().cpu().double()
-    rounded = tensor(spec).to(out.dtype).double()
-    if spec["bound"] is None:
-        same = (got == rounded) | (got.isnan() & rounded.isnan())
-        return ~same, got, due
-    bound = spec["bound"]
-    if isinstance(bound, dict):
-        bound = tensor(bound)
-    bound = torch.as_tensor(bound, dtype=torch.float64).expand(due.shape)
-    parity = got.isnan() != rounded.isnan()
-    infinite = (got.isinf() | rounded.isinf()) & ~(got.isnan() & rounded.isnan())
-    parity |= infinite & (got != rounded)
-    finite = got.isfinite() & due.isfinite() & rounded.isfinite()
-    return (finite & ((got - due).abs() > bound)) | (parity & ~bound.isinf()), got, due
-
-
-def check(outputs):
-    """What is wrong with the outputs, one line each."""
-    if len(outputs) != len(EXPECTED):
-        return [f"it returned {len(outputs)} outputs; expected {len(EXPECTED)}"]
-    problems = []
-    for i, (out, spec) in enumerate(zip(outputs, EXPECTED)):
-        if not torch.is_tensor(out):
-            problems.append(f"output {i} is a {type(out).__name__}; expected a tensor")
-            continue
-        if out.dtype != getattr(torch, spec["output_dtype"]):
-            problems.append(f"output {i} is {out.dtype}; expected torch.{spec['output_dtype']}")
-            continue
-        if out.is_complex():
-            out = torch.view_as_real(out.resolve_conj())
-        if tuple(out.shape) != tuple(spec["shape"]):
-            problems.append(f"output {i} has shape {tuple(out.shape)}; expected {spec['shape']}")
-            continue
-        if not spec["judged"]:
-            continue
-        wrong, got, due = differing(out, spec)
-        if not wrong.any():
-            continue
-        error = torch.where(wrong, (got - due).abs().nan_to_num(math.inf), -1.0)
-        index = tuple(int(k) for k in torch.unravel_index(error.reshape(-1).argmax(), due.shape))
-        problems.append(f"output {i}: {int(wrong.sum())} of {wrong.numel()} elements are wrong")
-        problems.append(f"  worst element: {list(index)}")
-        problems.append(f"  expected: {float(due[index])!r}")
-        problems.append(f"  got:      {float(got[index])!r}")
-    return problems
-
-
-def repeat(entry, first):
-    """For a fault of the surroundings or of timing: whether the result depends on them."""
-    before = [raw(o) for o in first]
-    for _ in range(20 if KIND == "nondeterministic" else 0):
-        if [raw(o) for o in call(entry)[0]] != before:
-            return ["the same call gives different results"]
-    if KIND in ("uninitialized", "out_of_bounds"):
-        if [raw(o) for o in call(entry, pattern=1)[0]] != before:
-            return ["the result changes with memory that the kernel should not read"]
-    return []
-
-
-def main(folder):
-    print(f"case: {CASE}")
-    print(f"torch {torch.__version__} on {torch.cuda.get_device_name() if CUDA else 'the CPU'}")
-    if not CUDA and any(s and s["dtype"] in INEXACT for s in TENSORS.values()):
-        print("note: Triton's interpreter computes this dtype wrongly by itself; use a GPU")
-    if not CUDA and KIND in ("compile_error", "nondeterministic"):
-        print(f"note: {KIND} does not show without a GPU")
-    for line in NOTES:
-        print(f"note: {line}")
-    try:
-        entry = load(folder)
-        outputs, problems = call(entry)
-        problems += check(outputs)
-        problems += repeat(entry, outputs)
-    except BaseException as error:
-        traceback.print_exc()
-        if not CUDA and KIND not in RAISES:
-            print(f"cannot run without a GPU: {type(error).__name__}: {error}")
-            return 2
-        problems = [f"it raised {type(error).__name__}: {error}"]
-    for line in problems:
-        print(line)
-    if not problems and KIND not in RAISES and not all(spec["judged"] for spec in EXPECTED):
-        print("NOT JUDGED")
-        return 2
-    print("WRONG" if problems else "RIGHT")
-    return 1 if problems else 0
-
-
-def in_a_child(folder):
-    """For a kernel that dies or hangs: run it apart, and say how it ended."""
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(DEADLINE_S)
-        code = main(folder)
-        sys.stdout.flush()
-        os._exit(code)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        late = number == signal.SIGALRM
-        print(f"it did not end within {DEADLINE_S} s" if late else f"it died by signal {number}")
-        print("WRONG")
-        return 1
-    return os.WEXITSTATUS(status)
-
-
-if __name__ == "__main__":
-    run = in_a_child if KIND in ("crash", "timeout") else main
-    with tempfile.TemporaryDirectory(prefix="candidate_") as folder:
-        code = run(folder)
-    sys.exit(code)
 '''
