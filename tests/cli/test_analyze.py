@@ -386,8 +386,11 @@ def test_a_check_hands_its_outcome_to_other_tools(kt, tmp_path, candidate):
     )
     assert ran.code == 1
     (command,) = [row for row in ran.out.splitlines() if row.startswith("::")]
-    assert command.startswith(f"::error file={wrong},title=relu%3A fail value::")
-    assert '<failure message="' in (tmp_path / "out.xml").read_text()
+    assert command.startswith(f"::error file={wrong},title=relu%3A fail value::published: ")
+    assert "(smallest case " in command
+    xml = (tmp_path / "out.xml").read_text()
+    assert '<failure message="published: ' in xml
+    assert '<property name="published" value="broken: value on ' in xml
 
 
 def test_annotations_leave_the_json_document_alone(kt, tmp_path, candidate):
@@ -419,6 +422,8 @@ def test_a_run_hands_each_outcome_to_other_tools_and_compares_with_peers(kt, tmp
         f"::error file={source},line={n}" for n in (2, 3)
     }
     assert '<testsuites name="kerneltruth" tests="3" failures="2"' in xml.read_text()
+    assert '<property name="shapes" value="held in ' in xml.read_text()
+    assert any("::published: " in c and "finding " in c for c in commands), commands
     document = json.loads(kt("analyze", out, "--json").out)
     checks = {row["check"]: row["illusions"] for row in document["illusions"]["overall"]}
     # Uniform values of one sign: the identity passes for ReLU.

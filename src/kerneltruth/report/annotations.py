@@ -14,23 +14,25 @@ _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 
 
 def annotate(suite: Suite) -> Iterator[str]:
-    """Return a line for each outcome that is not a pass."""
+    """Return a line for each outcome that is not a pass, and a notice for each hazard."""
     for outcome in suite.outcomes:
         if outcome.status != "passed":
-            yield _command(outcome)
+            message = outcome.message or outcome.kind
+            if outcome.torch_only:
+                message += f"\n{PLAIN_TORCH}"
+            yield _command(_COMMANDS[outcome.status], outcome, outcome.kind, message)
+        for hazard in outcome.hazards:
+            yield _command("notice", outcome, "hazard", hazard)
 
 
-def _command(outcome: Outcome) -> str:
+def _command(command: str, outcome: Outcome, kind: str, message: str) -> str:
     about = {
         "file": outcome.file,
         "line": None if outcome.line is None else str(outcome.line),
-        "title": f"{outcome.group}: {outcome.kind}",
+        "title": f"{outcome.group}: {kind}",
     }
     said = ",".join(f"{k}={_property(v)}" for k, v in about.items() if v is not None)
-    message = outcome.message or outcome.kind
-    if outcome.torch_only:
-        message += f"\n{PLAIN_TORCH}"
-    return f"::{_COMMANDS[outcome.status]} {said}::{_data(message)}"
+    return f"::{command} {said}::{_data(message)}"
 
 
 def _data(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -23,10 +24,7 @@ def junit(suite: Suite) -> str:
     if suite.started:
         about["timestamp"] = suite.started.partition("+")[0]
     group = ET.SubElement(root, "testsuite", _attributes(about))
-    if suite.properties:
-        properties = ET.SubElement(group, "properties")
-        for name, value in suite.properties.items():
-            ET.SubElement(properties, "property", _attributes({"name": name, "value": value}))
+    _add_properties(group, suite.properties)
     for outcome in suite.outcomes:
         _add(group, outcome)
     ET.indent(root)
@@ -65,14 +63,24 @@ def _add(group: ET.Element, outcome: Outcome) -> None:
     if outcome.line is not None:
         about["line"] = str(outcome.line)
     case = ET.SubElement(group, "testcase", _attributes(about))
+    _add_properties(case, outcome.obligations)
     if outcome.status != "passed":
         said = {"message": outcome.message or outcome.kind}
         if outcome.status != "skipped":
             said["type"] = outcome.kind
         element = ET.SubElement(case, _ELEMENTS[outcome.status], _attributes(said))
         element.text = printable(outcome.text)
-    if outcome.torch_only:
-        ET.SubElement(case, "system-out").text = PLAIN_TORCH
+    notes = [PLAIN_TORCH] if outcome.torch_only else []
+    notes += [f"hazard: {hazard}" for hazard in outcome.hazards]
+    if notes:
+        ET.SubElement(case, "system-out").text = printable("\n".join(notes))
+
+
+def _add_properties(element: ET.Element, values: Mapping[str, str]) -> None:
+    if values:
+        properties = ET.SubElement(element, "properties")
+        for name, value in values.items():
+            ET.SubElement(properties, "property", _attributes({"name": name, "value": value}))
 
 
 def _attributes(values: dict[str, str]) -> dict[str, str]:

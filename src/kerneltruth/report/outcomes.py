@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from kerneltruth.analysis.reading import read_study
 from kerneltruth.analysis.results import TORCH_ONLY, Result
+from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.model import Json
+from kerneltruth.documents.profiles import FAILING, failing_with, said_of_document, said_of_entry
+from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.runs.store import RunStore
 
@@ -28,10 +31,13 @@ class Outcome:
         name: the candidate's name; `group` is its suite or task.
         status: `failed` is the candidate's fault, `error` this machine's; `skipped` is neither.
         kind: the verdict's word, and the kind of a failure.
-        message: one line that says why; empty for a pass.
+        message: one line that says which obligations it breaks and why, with the smallest case and
+            the finding; empty for a pass.
         text: the full explanation.
         file: where the candidate's source is, and `line` in it, where known.
         torch_only: whether it has no kernel of its own.
+        obligations: what became of each, in a line.
+        hazards: what is silently wrong beyond the contract, a line each.
     """
 
     name: str
@@ -44,6 +50,8 @@ class Outcome:
     file: str | None
     line: int | None = None
     torch_only: bool = False
+    obligations: Mapping[str, str] = field(default_factory=dict)
+    hazards: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +81,32 @@ def of_check(document: CheckDocument, file: Path, *, device: str) -> Suite:
         group=document.task,
         status=status_of(verdict),
         kind=verdict if kind is None else f"{verdict} {kind}",
-        message=_line(reason),
+        message=_message(_failing_in(document), reason, document.minimal_summary, document.finding),
         text="\n".join(dict.fromkeys(str(p).strip() for p in parts if p)),
         seconds=document.seconds,
         file=str(file),
         torch_only=document.torch_only,
+        obligations={key: said_of_document(e) for key, e in document.profile.items()},
+        hazards=document.hazards,
     )
     return Suite(
         name="kerneltruth check", device=device, properties={}, started="", outcomes=(outcome,)
     )
+
+
+def _failing_in(document: CheckDocument) -> tuple[str, ...]:
+    failing = ((key, e) for key, e in document.profile.items() if e.status in FAILING)
+    return tuple(key for key, e in failing if e.case is not None and e.case == document.failing)
+
+
+def _message(failing: Sequence[str], reason: str, smallest: str | None, finding: str | None) -> str:
+    """Return `shapes, memory: why (smallest case N=1, finding F)`, as far as it is known."""
+    evidence = [f"smallest case {smallest}"] if smallest else []
+    evidence += [f"finding {finding}"] if finding else []
+    parts = [f"{', '.join(failing)}:"] if failing else []
+    parts += [_line(reason)] if reason else []
+    parts += [f"({', '.join(evidence)})"] if evidence else []
+    return " ".join(parts)
 
 
 def of_run(run: Path, candidates: Path) -> Suite:
@@ -113,38 +138,54 @@ class _Said:
     key: str
     explanation: str = ""
     seconds: float | None = None
+    failing: tuple[str, ...] = ()
+    smallest: str | None = None
+    obligations: Mapping[str, str] = field(default_factory=dict)
+    hazards: tuple[str, ...] = ()
 
 
 def _said(run: Path) -> dict[str, _Said]:
     return {said.key: said for said in RunStore.open(run, keep=_kept).results()}
 
 
-def _kept(line: dict[str, Json]) -> _Said:
-    key, attempt = str(line["key"]), line.get("attempt")
-    if not isinstance(attempt, dict):
-        return _Said(key)
-    explanation, seconds = attempt.get("explanation"), attempt.get("seconds")
-    return _Said(key, str(explanation or ""), seconds if isinstance(seconds, float) else None)
+def _kept(data: dict[str, Json]) -> _Said:
+    line = read_line(data)
+    return _of_attempt(line.key, line.attempt) if line.attempt else _Said(line.key)
+
+
+def _of_attempt(key: str, attempt: Attempt) -> _Said:
+    return _Said(
+        key,
+        explanation=attempt.explanation,
+        seconds=attempt.seconds,
+        failing=failing_with(attempt.profile, attempt.failure),
+        smallest=None if attempt.minimal is None else attempt.minimal.summary(),
+        obligations={name: said_of_entry(e) for name, e in attempt.profile.items()},
+        hazards=tuple(attempt.hazards.values()),
+    )
 
 
 def _outcome(result: Result, said: _Said | None, run: Path, candidates: Path) -> Outcome:
-    explanation, seconds = (said.explanation, said.seconds) if said else ("", None)
+    said = said or _Said(result.key)
     labels = (f"{n} {v}" for n, v in (("method", result.method), ("model", result.model)) if v)
-    finding = result.finding and f"finding: {run / 'findings' / result.finding}"
-    parts = [result.detail, explanation, finding, *labels]
+    finding = result.finding and str(run / "findings" / result.finding)
+    parts = [result.detail, said.explanation, finding and f"finding: {finding}", *labels]
     file, line = _place(result.origin, candidates)
+    reason = said.explanation or result.detail
     return Outcome(
         name=result.key,
         group=result.task,
         status=status_of(result.verdict),
         kind=result.verdict if result.kind is None else f"{result.verdict} {result.kind}",
-        message="" if result.correct else _line(explanation or result.detail),
+        message="" if result.correct else _message(said.failing, reason, said.smallest, finding),
         text="\n".join(dict.fromkeys(p.strip() for p in parts if p)),
         # A repeated source cost nothing.
-        seconds=0.0 if result.same_as else seconds,
+        seconds=0.0 if result.same_as else said.seconds,
         file=file,
         line=line,
         torch_only=result.language == TORCH_ONLY,
+        obligations=said.obligations,
+        hazards=said.hazards,
     )
 
 

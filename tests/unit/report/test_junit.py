@@ -6,13 +6,25 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from blank_documents import document
-from kerneltruth.documents.verdicts import CheckDocument
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.verdicts import CheckDocument, ObligationDocument
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.annotations import annotate
 from kerneltruth.report.junit import junit, printable, write_junit
 from kerneltruth.report.outcomes import Outcome, Suite, of_check, status_of
 
 HOSTILE = ']]></failure><script>alert("1")</script> & \x1b[31m \x00 \ud800 \ufffe ::error::x'
+
+CASE = Case(task="relu", dims=(("N", 7),))
+BROKEN = document(
+    ObligationDocument, status="broken", kind="nan", case=CASE, case_summary="N=7 float32"
+)
+PROFILE = {
+    "published": document(ObligationDocument, status="held", cases=1),
+    "shapes": BROKEN,
+    "memory": BROKEN,
+    "gradients": document(ObligationDocument, status="not_tried", reason="no prompt promises them"),
+}
 
 
 def outcome(status="failed", **changes):
@@ -81,6 +93,22 @@ def test_an_answer_that_only_calls_pytorch_is_said_to():
     assert [case.findtext("system-out") for case in cases] == [said, said, None]
     (line,) = annotate(suite(*plain))
     assert line.endswith(f"%0A{said}")
+
+
+def test_a_case_has_a_property_for_each_obligation_and_says_its_hazards():
+    obligations = {"published": "held in 1 case", "gradients": f"not tried: {HOSTILE}"}
+    _, (case,) = parsed(outcome("passed", obligations=obligations, hazards=("wrong on empty", "b")))
+    found = {p.get("name"): p.get("value") for p in case.iterfind("properties/property")}
+    assert found == {"published": "held in 1 case", "gradients": f"not tried: {printable(HOSTILE)}"}
+    assert case.findtext("system-out") == "hazard: wrong on empty\nhazard: b"
+
+
+def test_an_annotation_notices_each_hazard_of_a_kernel_that_passes():
+    (line,) = annotate(suite(outcome("passed", hazards=("silently wrong where a dim is 0: N=0",))))
+    assert line == (
+        "::notice file=kernels/relu.py,title=kernelbenchx/relu%3A hazard"
+        "::silently wrong where a dim is 0: N=0"
+    )
 
 
 def test_the_suite_says_on_what_it_ran():
@@ -166,6 +194,9 @@ def test_a_check_is_one_outcome_that_says_all_once():
         detail="5 of 9\n",
         explanation="NaN is swallowed.\nmore",
         torch_only=True,
+        profile=PROFILE,
+        hazards=("silently wrong where a dim is 0: N=0",),
+        failing=CASE,
         minimal_summary="N=1",
         minimal_shown="x=[1.0], expected 1.0, got nan",
         finding="f.json",
@@ -178,7 +209,16 @@ def test_a_check_is_one_outcome_that_says_all_once():
         "fail nan",
         "k/relu.py",
     )
-    assert found.message == "NaN is swallowed."
+    assert found.message == (
+        "shapes, memory: NaN is swallowed. (smallest case N=1, finding f.json)"
+    )
+    assert found.obligations == {
+        "published": "held in 1 case",
+        "shapes": "broken: nan on N=7 float32",
+        "memory": "broken: nan on N=7 float32",
+        "gradients": "not tried: no prompt promises them",
+    }
+    assert found.hazards == ("silently wrong where a dim is 0: N=0",)
     assert found.torch_only
     assert found.text.splitlines() == [
         "5 of 9",

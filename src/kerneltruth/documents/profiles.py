@@ -1,0 +1,38 @@
+"""What a profile says of a failure, and each of its entries in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kerneltruth.documents.records import Judgement, ProfileEntry, Status
+from kerneltruth.documents.verdicts import ObligationDocument
+
+FAILING: tuple[Status, ...] = ("broken", "refused")
+
+
+def failing_with(profile: Mapping[str, ProfileEntry], failure: Judgement | None) -> tuple[str, ...]:
+    """Return the obligations that this failure breaks, or in which it is a refusal."""
+    failing = ((key, e) for key, e in profile.items() if e.status in FAILING)
+    return tuple(key for key, e in failing if failure is not None and e.failure == failure)
+
+
+def said_of_entry(entry: ProfileEntry) -> str:
+    """Return `held in 3 cases`, `broken: nan on N=1 float32 ...` or `not tried: why`."""
+    failure = entry.failure
+    if failure is None:
+        return _said(entry.status, entry.cases, entry.reason, None)
+    kind = getattr(failure.verdict, "kind", failure.verdict.word)
+    return _said(entry.status, entry.cases, entry.reason or kind, failure.case.summary())
+
+
+def said_of_document(entry: ObligationDocument) -> str:
+    """Return what `said_of_entry` does, for an entry of `check --json`."""
+    reason = entry.reason or entry.kind or entry.detail.partition("\n")[0]
+    return _said(entry.status, entry.cases, reason, entry.case_summary)
+
+
+def _said(status: Status, cases: int, reason: str | None, case: str | None) -> str:
+    if status == "held":
+        return f"held in {cases} case{'s' * (cases != 1)}"
+    said = status.replace("_", " ") + (f": {reason}" if reason else "")
+    return f"{said} on {case}" if case and status in FAILING else said
