@@ -13,6 +13,7 @@ import torch
 
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.model import plain
+from kerneltruth.documents.verdict import Declined, Passed, is_bad
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.scheduling.local_pool import LocalPool
@@ -22,7 +23,6 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS
@@ -122,7 +122,7 @@ def evaluate(
     ) as session:
         for event in evaluate_cases(session, job.plan):
             if isinstance(event, AttemptEnded):
-                evaluation.verdict = word(event.attempt.verdict)
+                evaluation.verdict = event.attempt.verdict.word
                 evaluation.unrefereeable.update(event.attempt.unrefereeable)
                 evaluation.skipped.update(event.attempt.skipped)
                 break
@@ -133,7 +133,7 @@ def evaluate(
 
 
 def _count(evaluation: Evaluation, case: Any, verdict: Any, stats: Any) -> None:
-    said = "flagged" if is_bad(verdict) else word(verdict)
+    said = "flagged" if is_bad(verdict) else verdict.word
     evaluation.kinds[Kind(case.strategy, case.dtype, case.layout, said)] += 1
     if isinstance(verdict, Declined):
         evaluation.declined[verdict.reason.splitlines()[0]] += 1
@@ -143,7 +143,7 @@ def _count(evaluation: Evaluation, case: Any, verdict: Any, stats: Any) -> None:
                 "case": case.summary(),
                 "strategy": case.strategy,
                 "seed": case.seed,
-                "verdict": word(verdict),
+                "verdict": verdict.word,
                 "says": plain(verdict),
                 "max_bound_ratio": plain(stats.max_bound_ratio) if stats else None,
             }

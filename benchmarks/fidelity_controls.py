@@ -24,6 +24,7 @@ from evaluations import chosen, job_of
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.scheduling.local_pool import LocalPool
@@ -33,7 +34,6 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
@@ -93,7 +93,7 @@ def compare(
 
 def agreement(expectation: Expectation, cpu: Ruling, gpu: Ruling) -> tuple[str, float]:
     """How two rulings on one case compare, and the largest difference over the bound."""
-    said = word(cpu.verdict), word(gpu.verdict)
+    said = cpu.verdict.word, gpu.verdict.word
     if not cpu.outputs or not gpu.outputs:
         return ("neither ran" if said[0] == said[1] else f"{said[0]} / {said[1]}"), 0.0
     if tensors_digest(cpu.outputs) == tensors_digest(gpu.outputs):

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
+from kerneltruth.documents.verdict import Failed
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done
@@ -37,7 +38,6 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
@@ -136,7 +136,7 @@ def search(
         if failure is None:
             return Searched(kind="not caught")
         verdict = failure.verdict
-        kind = verdict.kind if isinstance(verdict, Failed) else word(verdict)
+        kind = verdict.kind if isinstance(verdict, Failed) else verdict.word
         found = diagnose(session, failure, others, EFFORT)
         inquiry = Inquiry(session=session, failure=failure, until=math.inf)
         smaller = smaller_shapes(task, found.minimal)

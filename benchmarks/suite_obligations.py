@@ -34,7 +34,6 @@ from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.obligations import OBLIGATIONS
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.pytorch import eager_of, own_function
@@ -132,7 +131,7 @@ def faults(found: dict[str, Attempt]) -> list[str]:
 
 def section(name: str, found: dict[str, Attempt], none: dict[str, str], s: float) -> list[str]:
     """The paragraph, table and lines of one suite."""
-    verdicts = Counter(word(attempt.verdict) for attempt in found.values())
+    verdicts = Counter(attempt.verdict.word for attempt in found.values())
     said = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
     return [
         f"### {name}: {len(found)} tasks in {s:.0f} s: {said}",

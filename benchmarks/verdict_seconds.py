@@ -37,7 +37,6 @@ from kerneltruth.errors import UserError
 from kerneltruth.oracle import candidate_session, case_loop, expectation
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.session import Session
 from kerneltruth.suites.entries import candidate_of, match_tasks
@@ -186,7 +185,7 @@ def judge(
         ACCOUNT.counts.clear()
         with ACCOUNT.spending("the judge's own"):
             evaluation = evaluator.evaluate(job, report)
-        return word(evaluation.attempt.verdict), ACCOUNT
+        return evaluation.attempt.verdict.word, ACCOUNT
 
     total, words = Account(), []
     try:

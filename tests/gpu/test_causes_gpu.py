@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from faulty_relus import FAULTY, RIGHT
-from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.runner.child.guards import ALIGNMENT, Guard
 
 pytestmark = pytest.mark.gpu

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
 
@@ -77,10 +77,10 @@ def test_a_fault_of_pytorch_itself_convicts_no_candidate(judged, source, name):
 
 def test_a_wrong_kernel_is_convicted_beside_the_control(judged):
     wrong = SPECTRAL_RADIUS.replace("torch.amax", "torch.amin")
-    assert word(judged(wrong, "kernelbenchx/spectral_norm_eig").verdict) == "fail"
+    assert judged(wrong, "kernelbenchx/spectral_norm_eig").verdict.word == "fail"
 
 
 def test_nothing_is_unsupported_by_an_interpreter_here(judged):
     attempt = judged(CLAIMS, "relu")
-    assert word(attempt.verdict) == "runtime_error"
+    assert attempt.verdict.word == "runtime_error"
     assert attempt.verdict.error == "UnsupportedHere"

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
+from kerneltruth.documents.verdict import CompileError, Failed, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import CompileError, Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 
 pytestmark = [

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kerneltruth.oracle.verdict import Crashed, Failed, Passed, RuntimeFault
+from kerneltruth.documents.verdict import Crashed, Failed, Passed, RuntimeFault
 
 pytestmark = pytest.mark.gpu
 
@@ -146,16 +146,16 @@ def test_an_output_left_on_the_cpu_is_on_the_wrong_device(judge):
 def test_the_judge_never_touches_the_device():
     code = (
         "import torch\n"
-        "from kerneltruth.engine.evaluator import Evaluator, Job\n"
+        "from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator\n"
         "from kerneltruth.oracle.bounds import Policy\n"
         "from kerneltruth.oracle.plan import Plan\n"
-        "from kerneltruth.oracle.verdict import word\n"
         "from kerneltruth.runner.candidate import read_candidate\n"
         "candidate = read_candidate('def relu(x): return x.clamp(min=0)', 'f.py',\n"
         "    task_names=('relu',))\n"
         "evaluator = Evaluator(device='cuda:0', targets=(), policy=Policy())\n"
-        "job = Job(name='f', task='relu', candidate=candidate, plan=Plan(cases=3))\n"
-        "said = word(evaluator.evaluate(job).attempt.verdict)\n"
+        "request = EvaluationRequest(name='f', task='relu', candidate=candidate,\n"
+        "    plan=Plan(cases=3))\n"
+        "said = evaluator.evaluate(request).attempt.verdict.word\n"
         "evaluator.close()\n"
         "print(said, torch.cuda.is_initialized())\n"
     )

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened

@@ -4,13 +4,13 @@ import pytest
 from softmax_kernel import KERNEL
 
 from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
 

@@ -7,8 +7,8 @@ import pytest
 from test_cuda_source_gpu import SOURCE
 
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.benchmark.profiling import device_share
-from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find

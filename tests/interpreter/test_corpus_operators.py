@@ -13,10 +13,10 @@ import pytest
 from kerneltruth.corpus import indexing_and_pooling, pointwise, reductions
 from kerneltruth.corpus.entry import Entry, source
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.verdict import Failed, Passed, Verdict
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.verdict import Failed, Passed, Verdict
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS

@@ -7,11 +7,11 @@ import pytest
 from kerneltruth.corpus import ENTRIES, network_layers, published, source
 from kerneltruth.corpus.entry import filename
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 

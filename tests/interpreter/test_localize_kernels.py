@@ -10,12 +10,12 @@ from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import source
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
+from kerneltruth.documents.verdict import is_bad
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.verdict import is_bad
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 

@@ -8,6 +8,7 @@ import pytest
 
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.verdict import Failed
 from kerneltruth.explain.reproducer.script import script
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
@@ -15,7 +16,6 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.suite.optimizer import TASKS as DECLARED
 
@@ -88,7 +88,7 @@ def verdict(runner, name, source):
         task, candidate, runner, ExpectationCache(Policy()), deadline_s=20
     ) as session:
         (ended,) = [e for e in evaluate_cases(session, plan) if isinstance(e, AttemptEnded)]
-    return word(ended.attempt.verdict)
+    return ended.attempt.verdict.word
 
 
 @pytest.mark.parametrize("source", [ADAM, FACTORY], ids=["class", "function"])

@@ -3,8 +3,8 @@
 import pytest
 
 from kerneltruth.corpus import ENTRIES
+from kerneltruth.documents.verdict import is_bad
 from kerneltruth.engine.requests import AuditRequest
-from kerneltruth.oracle.verdict import is_bad
 
 BREAKS = {e.name: e.breaks for e in ENTRIES if e.role == "bug"}
 BUGS = [e.name for e in sorted(ENTRIES, key=lambda e: e.task) if e.role == "bug"]

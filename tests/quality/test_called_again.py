@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.published import published_case
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
 

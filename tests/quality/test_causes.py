@@ -3,9 +3,9 @@
 import pytest
 
 from faulty_relus import FAULTY, RIGHT
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.corpus import ENTRIES
-from kerneltruth.oracle.verdict import Passed
+from kerneltruth.documents.verdict import Passed
 
 # In the order of their tasks, since kernels of one task share what is expected of them.
 CONTROLS = [e.name for e in sorted(ENTRIES, key=lambda e: e.task) if e.role == "control"]

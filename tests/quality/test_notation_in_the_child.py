@@ -8,7 +8,6 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.spec import Dim, Output, task
 
@@ -138,7 +137,7 @@ def verdict_of(evaluator):
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_candidate_passes(name, verdict_of):
     attempt = verdict_of(*RIGHT[name])
-    assert (word(attempt.verdict), attempt.failure) == ("pass", None)
+    assert (attempt.verdict.word, attempt.failure) == ("pass", None)
     assert attempt.cases >= 20
 
 
@@ -146,5 +145,5 @@ def test_a_right_candidate_passes(name, verdict_of):
 def test_a_wrong_candidate_is_caught(name, verdict_of):
     declared, source, kind = WRONG[name]
     verdict = verdict_of(declared, source).verdict
-    assert word(verdict) == "fail"
+    assert verdict.word == "fail"
     assert kind in (None, verdict.kind)

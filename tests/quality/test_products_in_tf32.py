@@ -8,7 +8,6 @@ import pytest
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 
 HEAD = """import torch
@@ -149,7 +148,7 @@ def changed(name, *parts):
 def judged(verdict_on, name, source, **plan):
     task = f"kernelbenchx/{name}"
     candidate = read_candidate(source, f"{name}.py", task_names=(name,), task=name)
-    return word(verdict_on(task, candidate, Plan(compile=False, **plan)))
+    return verdict_on(task, candidate, Plan(compile=False, **plan)).word
 
 
 @pytest.mark.parametrize("way", RIGHT)

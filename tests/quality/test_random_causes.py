@@ -2,10 +2,10 @@
 
 import pytest
 
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
 

@@ -5,7 +5,6 @@ import pytest
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
 
@@ -129,7 +128,7 @@ def attempt_on(evaluator, attempts):
 @pytest.mark.parametrize(("what", "verdict", "kind"), [(w, v, k) for w, _, _, v, k in EXPECTED])
 def test_the_verdict_is_what_a_reader_would_say(attempt_on, what, verdict, kind):
     attempt = attempt_on(what)
-    assert (word(attempt.verdict), getattr(attempt.verdict, "kind", None)) == (verdict, kind)
+    assert (attempt.verdict.word, getattr(attempt.verdict, "kind", None)) == (verdict, kind)
 
 
 def test_the_form_stands_beside_the_verdict(attempt_on):

@@ -5,9 +5,9 @@ Some are only met in one mode, so each mode is tried with them.
 
 import pytest
 
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.requests import CASES
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import TASKS

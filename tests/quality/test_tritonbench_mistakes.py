@@ -3,7 +3,6 @@
 import pytest
 
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find, tasks_of
@@ -302,7 +301,7 @@ def verdict(verdict_on):
 
     def judge(name, candidate):
         plan = Plan(seed=0, cases=CASES, whole=True, compile=False)
-        return word(verdict_on(f"tritonbench/{name}", candidate, plan))
+        return verdict_on(f"tritonbench/{name}", candidate, plan).word
 
     return judge
 

@@ -21,15 +21,15 @@ from kerneltruth.cli import app
 from kerneltruth.clock.integrity import spot_checks
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.corpus import entry as corpus_entry
+from kerneltruth.documents.verdict import Failed, FailKind, Passed, Verdict
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
-from kerneltruth.oracle import bounds, decoys, probes, verdict
+from kerneltruth.oracle import bounds, decoys, probes
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes
 from kerneltruth.runner.candidate import read_candidate
@@ -255,7 +255,7 @@ def test_every_strategy_is_documented_and_no_other():
 
 
 def test_every_verdict_is_documented_with_its_exit_code():
-    known = [kind.__struct_config__.tag for kind in get_args(verdict.Verdict)]
+    known = [kind.__struct_config__.tag for kind in get_args(Verdict)]
     rows = table("docs/reference/verdicts.md", head="| verdict |")
     assert sorted(word for word, *_ in rows) == sorted(known)
     for word, _, code in rows:
@@ -266,7 +266,7 @@ def test_every_verdict_is_documented_with_its_exit_code():
 def test_every_kind_of_failure_is_documented():
     after = TEXTS["docs/reference/verdicts.md"].partition("Kinds of `fail`:")[2]
     paragraph = after.partition("No check")[0]
-    assert tuple(re.findall(r"`(\w+)`", paragraph)) == get_args(verdict.FailKind)
+    assert tuple(re.findall(r"`(\w+)`", paragraph)) == get_args(FailKind)
 
 
 def test_counts_in_the_prose_are_the_codes():

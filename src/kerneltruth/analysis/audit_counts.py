@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kerneltruth.analysis.illusions import rejected
 from kerneltruth.analysis.reading import Study
-from kerneltruth.documents.analysis import AuditedKernels
+from kerneltruth.documents.rates import AuditedKernels
 
 CONTROL, BUG = "control", "bug"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from kerneltruth.analysis.groups import by_task
 from kerneltruth.analysis.ranks import rank_correlation
 from kerneltruth.analysis.results import Result
-from kerneltruth.documents.analysis import ComplexityRecord
+from kerneltruth.documents.effects import ComplexityRecord
 
 PROXIES = ("lines", "operators", "parameters", "flops")
 

@@ -29,7 +29,7 @@ from kerneltruth.analysis.resampling import (
     shuffled_methods,
 )
 from kerneltruth.analysis.results import Result
-from kerneltruth.documents.analysis import (
+from kerneltruth.documents.effects import (
     AddedTerm,
     DevianceTables,
     DevianceTerm,

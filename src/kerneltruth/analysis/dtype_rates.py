@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from kerneltruth.analysis.groups import DIMENSIONS, DTYPE, Group, by_task, labels, ordered
 from kerneltruth.analysis.intervals import rate_of_counts, unknown_rate
 from kerneltruth.analysis.results import Result
-from kerneltruth.documents.analysis import GroupLabels, RateRecord, StageRates
+from kerneltruth.documents.estimates import GroupLabels, RateRecord
+from kerneltruth.documents.rates import StageRates
 
 STAGES = ("call", "exe", "perf")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from kerneltruth.analysis.results import Result
-from kerneltruth.documents.analysis import GroupLabels, field_of
+from kerneltruth.documents.estimates import GroupLabels, field_of
 from kerneltruth.errors import UserError
 
 Group = tuple[str | None, ...]

@@ -12,7 +12,8 @@ from kerneltruth.analysis.groups import grouped, labels
 from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
-from kerneltruth.documents.analysis import IllusionRates, IllusionRecord, RateRecord
+from kerneltruth.documents.estimates import RateRecord
+from kerneltruth.documents.rates import IllusionRates, IllusionRecord
 
 
 def checks_of(results: Sequence[Result]) -> tuple[str, ...]:

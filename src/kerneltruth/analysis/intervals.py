@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from kerneltruth.documents.analysis import EstimateRecord, RateRecord
+from kerneltruth.documents.estimates import EstimateRecord, RateRecord
 
 CONFIDENCE = 0.95
 

@@ -13,7 +13,8 @@ from kerneltruth.analysis.dtype_rates import STAGES, DtypeRates
 from kerneltruth.analysis.groups import DTYPE, METHOD, by_task, grouped, labels, methods_of
 from kerneltruth.analysis.intervals import clustered_rate, mean_share, rate, unknown_rate
 from kerneltruth.analysis.results import NOT_JUDGED, Result
-from kerneltruth.documents.analysis import GroupLabels, PassAtK, StageRates, UnsolvedTasks
+from kerneltruth.documents.estimates import GroupLabels
+from kerneltruth.documents.rates import PassAtK, StageRates, UnsolvedTasks
 
 
 def rates(

@@ -14,7 +14,7 @@ from kerneltruth.analysis.speeds import EAGER
 from kerneltruth.clock.statistics.portability import Kernel
 from kerneltruth.clock.statistics.portability import portability as compared
 from kerneltruth.clock.statistics.summary import Interval
-from kerneltruth.documents.analysis import DevicePair, PortabilityTables, PortableKernel
+from kerneltruth.documents.effects import DevicePair, PortabilityTables, PortableKernel
 
 
 def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltruth.analysis.intervals import CONFIDENCE
-from kerneltruth.documents.analysis import CorrelationRecord
+from kerneltruth.documents.estimates import CorrelationRecord
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from statistics import median
 from kerneltruth.analysis.groups import grouped, labels
 from kerneltruth.analysis.intervals import clustered_rate, geometric_mean, unknown_rate
 from kerneltruth.analysis.results import Against, Result
-from kerneltruth.documents.analysis import EfficiencyRow, FastShare, SpeedupRow
+from kerneltruth.documents.rates import EfficiencyRow, FastShare, SpeedupRow
 
 EAGER = "eager"
 

@@ -27,14 +27,13 @@ from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
 from kerneltruth.analysis.trajectories import trajectories
-from kerneltruth.documents.analysis import (
-    AnalyzeDocument,
-    DevianceTables,
+from kerneltruth.documents.analysis import AnalyzeDocument, TorchOnlyCount
+from kerneltruth.documents.effects import DevianceTables
+from kerneltruth.documents.rates import (
     IllusionRatesBy,
     IllusionTables,
     RateTables,
     StageRatesBy,
-    TorchOnlyCount,
     UnsolvedTables,
 )
 from kerneltruth.errors import UserError

@@ -17,14 +17,8 @@ from kerneltruth.analysis.reading import answer_of, chains
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.analysis.speeds import EAGER
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
-from kerneltruth.documents.analysis import (
-    ChainFates,
-    EstimateRecord,
-    RateRecord,
-    RefinementTables,
-    RoundChanges,
-    RoundRates,
-)
+from kerneltruth.documents.effects import ChainFates, RefinementTables, RoundChanges, RoundRates
+from kerneltruth.documents.estimates import EstimateRecord, RateRecord
 
 Chain = tuple[Result, ...]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kerneltruth.documents.checks import ObligationDocument
 from kerneltruth.documents.records import Judgement, ProfileEntry, Status
-from kerneltruth.documents.verdicts import ObligationDocument
 
 FAILING: tuple[Status, ...] = ("broken", "refused")
 

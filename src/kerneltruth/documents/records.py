@@ -1,9 +1,8 @@
-"""Define what the files of a run hold: cases, verdicts, attempts, findings, the manifest."""
+"""Define what the files of a run hold: judgements, attempts, findings, the manifest."""
 
 from __future__ import annotations
 
 import re
-import typing
 from typing import Literal
 
 import msgspec
@@ -12,152 +11,12 @@ from msgspec import field
 from kerneltruth import __version__
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
+from kerneltruth.documents.verdict import FailKind, Verdict
 
-FailKind = Literal[
-    "count",
-    "type",
-    "shape",
-    "dtype",
-    "device",
-    "value",
-    "nan",
-    "inf",
-    "input_mutated",
-    "out_of_bounds",
-    "assumes_contiguous",
-    "uninitialized",
-    "nondeterministic",
-    "kept_state",
-    "same_draw",
-    "aliased_output",
-    "no_kernel",
-]
-VerdictWord = Literal[
-    "pass",
-    "fail",
-    "compile_error",
-    "runtime_error",
-    "declined",
-    "crash",
-    "timeout",
-    "unrefereeable",
-    "void",
-    "unsupported_here",
-    "infra",
-]
 Headers = Literal["lean", "full"]
 Status = Literal["held", "broken", "refused", "not_tried", "not_applicable"]
 Environment = dict[str, str | None]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-class Cause(Model, frozen=True, kw_only=True):
-    """Why some of the wrong elements are wrong: how many, and their share of all wrong ones."""
-
-    kind: FailKind
-    elements: int
-    share: Number
-
-
-class VerdictModel(Model, frozen=True, kw_only=True, tag_field="verdict"):
-    """What all verdicts share: the word that distinguishes them."""
-
-    @property
-    def word(self) -> VerdictWord:
-        """The verdict as the contract spells it."""
-        return typing.cast(VerdictWord, self.__struct_config__.tag)
-
-
-class Passed(VerdictModel, frozen=True, kw_only=True, tag="pass"):
-    """Every output is within the bound and no guard was touched."""
-
-
-class Failed(VerdictModel, frozen=True, kw_only=True, tag="fail"):
-    """The kernel returned, but its result or a side effect is wrong.
-
-    Attributes:
-        output: the output that is wrong, if one is.
-        causes: of the wrong elements, the largest first; empty if not looked for.
-        inputs: the inputs with a layout on which it fails.
-    """
-
-    kind: FailKind
-    detail: str
-    output: str | None = None
-    causes: tuple[Cause, ...] = ()
-    inputs: tuple[str, ...] = ()
-
-
-class CompileError(VerdictModel, frozen=True, kw_only=True, tag="compile_error"):
-    """The source does not load, or a kernel does not compile for the target."""
-
-    detail: str
-    target: str | None = None
-
-
-class RuntimeFault(VerdictModel, frozen=True, kw_only=True, tag="runtime_error"):
-    """The kernel raised in the core domain."""
-
-    error: str
-    detail: str
-
-
-class Declined(VerdictModel, frozen=True, kw_only=True, tag="declined"):
-    """The kernel refused, before any output, a case of the extended domain."""
-
-    reason: str
-
-
-class Crashed(VerdictModel, frozen=True, kw_only=True, tag="crash"):
-    """The child died: by a signal, or by exiting on its own."""
-
-    signal: int | None
-    detail: str
-
-
-class TimedOut(VerdictModel, frozen=True, kw_only=True, tag="timeout"):
-    """The deadline passed and the child was killed with its descendants."""
-
-    seconds: Number
-
-
-class Unrefereeable(VerdictModel, frozen=True, kw_only=True, tag="unrefereeable"):
-    """No bound can tell right from wrong on this case."""
-
-    reason: str
-
-
-class Void(VerdictModel, frozen=True, kw_only=True, tag="void"):
-    """PyTorch's own function fails the same call, so the case says nothing about a kernel."""
-
-    reason: str
-
-
-class UnsupportedHere(VerdictModel, frozen=True, kw_only=True, tag="unsupported_here"):
-    """This machine, or Triton's interpreter, cannot run it: neither pass nor fail."""
-
-    reason: str
-
-
-class Infra(VerdictModel, frozen=True, kw_only=True, tag="infra"):
-    """Our side broke: a lost worker, a full disk, no memory."""
-
-    reason: str
-
-
-Verdict = (
-    Passed
-    | Failed
-    | CompileError
-    | RuntimeFault
-    | Declined
-    | Crashed
-    | TimedOut
-    | Unrefereeable
-    | Void
-    | UnsupportedHere
-    | Infra
-)
 
 
 class ErrorStats(Model, frozen=True, kw_only=True):

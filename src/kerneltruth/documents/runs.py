@@ -8,7 +8,8 @@ from msgspec import field
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import Status, VerdictWord
+from kerneltruth.documents.records import Status
+from kerneltruth.documents.verdict import VerdictWord
 
 
 class RightCount(Model, frozen=True, kw_only=True):

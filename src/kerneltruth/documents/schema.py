@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
+from kerneltruth.documents.checks import CheckDocument, MinimizeDocument, ReplayDocument
 from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
@@ -17,7 +18,6 @@ from kerneltruth.documents.records import Attempt, Finding, Manifest
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, ReplayDocument
 
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "manifest": Manifest,

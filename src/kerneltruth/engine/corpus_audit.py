@@ -10,8 +10,9 @@ from collections.abc import Generator, Iterator
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash
-from kerneltruth.documents.records import Failed, Passed, ProfileEntry
+from kerneltruth.documents.records import ProfileEntry
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
     Evaluation,
@@ -29,7 +30,6 @@ from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import word
 from kerneltruth.peers import CHECKS
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -124,7 +124,7 @@ def _judge(
             case Done(job=job, result=evaluation):
                 done += 1
                 _keep(store, job, evaluation, fingerprint)
-                verdict = word(evaluation.attempt.verdict)
+                verdict = evaluation.attempt.verdict.word
                 yield Step(done=done, total=total, text=f"{job.name}: {verdict}")
             case Lost(job=job, reason=reason):
                 done += 1

@@ -18,6 +18,7 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import PeerVerdict, ResultLine
 from kerneltruth.documents.records import Attempt, CandidateRef, Judgement
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut
 from kerneltruth.engine.devices import begin
 from kerneltruth.engine.outcomes import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
@@ -28,14 +29,6 @@ from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import (
-    CompileError,
-    Crashed,
-    Infra,
-    Passed,
-    TimedOut,
-    word,
-)
 from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
@@ -216,7 +209,7 @@ def not_timed(attempt: Attempt, device: str) -> CandidateTimes | None:
     """Return the perf stage of a candidate that is not timed; None if it is to be timed."""
     if not isinstance(attempt.verdict, Passed):
         stage = "exe" if call_stage(attempt).outcome == "pass" else "call"
-        return CandidateTimes(outcome=NOT_RUN, detail=f"{stage}: {word(attempt.verdict)}")
+        return CandidateTimes(outcome=NOT_RUN, detail=f"{stage}: {attempt.verdict.word}")
     if device == "cpu":
         return CandidateTimes(outcome=NOT_RUN, detail="no GPU: `run` times on one only")
     if attempt.own_weights is not None:

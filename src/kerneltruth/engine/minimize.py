@@ -7,8 +7,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from kerneltruth.documents.checks import MinimizeDocument
 from kerneltruth.documents.records import Finding, Judgement
-from kerneltruth.documents.verdicts import MinimizeDocument
+from kerneltruth.documents.verdict import (
+    OF_SEVERAL_CALLS,
+    Failed,
+    Infra,
+    UnsupportedHere,
+    Verdict,
+    is_bad,
+)
 from kerneltruth.engine.devices import cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
@@ -19,15 +27,6 @@ from kerneltruth.explain.reproducer.script import script as standalone_script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
-from kerneltruth.oracle.verdict import (
-    OF_SEVERAL_CALLS,
-    Failed,
-    Infra,
-    UnsupportedHere,
-    Verdict,
-    is_bad,
-    word,
-)
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.suites.foreign import for_findings
 from kerneltruth.suites.pytorch import control_of
@@ -128,7 +127,7 @@ def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict
     if isinstance(verdict, UnsupportedHere | Infra):
         raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
     if not is_bad(verdict):
-        raise UserError(f"{path}: the finding does not fail here ({word(verdict)}); see `replay`")
+        raise UserError(f"{path}: the finding does not fail here ({verdict.word}); see `replay`")
     return verdict
 
 

@@ -11,22 +11,16 @@ from msgspec.structs import asdict
 
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.case import Domain
-from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
-from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import (
-    Attempt,
-    Failed,
-    Judgement,
-    Passed,
-    ProfileEntry,
-    Verdict,
-)
-from kerneltruth.documents.verdicts import (
+from kerneltruth.documents.checks import (
     CheckDocument,
     DeclinedCase,
     InterfaceDocument,
     ObligationDocument,
 )
+from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
+from kerneltruth.documents.model import content_hash, plain
+from kerneltruth.documents.records import Attempt, Judgement, ProfileEntry
+from kerneltruth.documents.verdict import Failed, Passed, Unrefereeable, Verdict
 from kerneltruth.engine.evaluator import (
     EvaluationRequest,
     Evaluator,
@@ -45,7 +39,6 @@ from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.dealing import planned_cases
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import opened
@@ -154,7 +147,7 @@ def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None
                 attempt = event.attempt
                 break
             judgements.append(event.judgement)
-            said = f"{word(event.judgement.verdict)}: {event.judgement.case.summary()}"
+            said = f"{event.judgement.verdict.word}: {event.judgement.case.summary()}"
             yield Step(done=min(len(judgements), total), total=total, text=said)
         if attempt.failure is not None:
             yield Step(done=total, total=total, text="looking for the smallest failing case")

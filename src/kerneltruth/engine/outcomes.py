@@ -11,19 +11,19 @@ from msgspec import UNSET
 
 from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord, read_line
 from kerneltruth.documents.model import Json
-from kerneltruth.documents.records import Attempt, Status, VerdictWord
+from kerneltruth.documents.records import Attempt, Status
 from kerneltruth.documents.runs import ObligationCounts, RightCount, RunCandidate
 from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.engine.requests import STAGES
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Infra,
     RuntimeFault,
     TimedOut,
     UnsupportedHere,
-    word,
+    VerdictWord,
 )
+from kerneltruth.engine.requests import STAGES
 
 NOT_RUN: Final = "not_run"
 # Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
@@ -45,7 +45,7 @@ def call_stage(attempt: Attempt) -> StageRecord:
         and attempt.failed >= attempt.cases
     )
     if never_returned or isinstance(verdict, Infra | UnsupportedHere):
-        return StageRecord(outcome=word(verdict), detail=said(attempt))
+        return StageRecord(outcome=verdict.word, detail=said(attempt))
     return StageRecord(outcome="pass")
 
 
@@ -55,7 +55,7 @@ def exe_stage(attempt: Attempt, call: StageRecord) -> StageRecord:
         return StageRecord(outcome=NOT_RUN, detail=f"call: {call.outcome}")
     kind = getattr(attempt.verdict, "kind", None)
     return StageRecord(
-        outcome=word(attempt.verdict),
+        outcome=attempt.verdict.word,
         cases=attempt.cases,
         failed=attempt.failed,
         kind=UNSET if kind is None else kind,

@@ -14,6 +14,7 @@ from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
+from kerneltruth.documents.verdict import is_bad
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -21,7 +22,6 @@ from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.model import CALL, DTYPE
@@ -156,7 +156,7 @@ def _judge(
             if is_bad(attempt.verdict) and attempt.failure is None:
                 detail = str(getattr(attempt.verdict, "detail", ""))
                 proof.flagged.append(
-                    FlaggedCase(case="", verdict=word(attempt.verdict), detail=detail)
+                    FlaggedCase(case="", verdict=attempt.verdict.word, detail=detail)
                 )
             continue
         verdict = event.judgement.verdict
@@ -172,7 +172,7 @@ def _judge(
                 if getattr(verdict, part, None)
             )
             proof.flagged.append(
-                FlaggedCase(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
+                FlaggedCase(case=event.judgement.case.summary(), verdict=verdict.word, detail=said)
             )
         proof.cases[dtype] = count
         tell(proof)

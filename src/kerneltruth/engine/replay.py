@@ -10,8 +10,9 @@ from typing import Literal
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents import records
-from kerneltruth.documents.records import FailKind, Finding
-from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
+from kerneltruth.documents.checks import ReplayDocument, ReplayResult
+from kerneltruth.documents.records import Finding
+from kerneltruth.documents.verdict import CompileError, Failed, FailKind, Verdict, is_bad
 from kerneltruth.engine.devices import TARGETS, cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.policy import choose_policy
@@ -26,7 +27,6 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import load_snapshot

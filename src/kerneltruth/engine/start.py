@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
+from kerneltruth.documents.checks import CheckDocument, MinimizeDocument, ReplayDocument
 from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, ReplayDocument
 from kerneltruth.engine.devices import begin, choose_device, choose_targets, new_runner
 from kerneltruth.engine.requests import (
     EXECUTORS,

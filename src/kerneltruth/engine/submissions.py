@@ -17,6 +17,7 @@ from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.verdict import CompileError, Infra
 from kerneltruth.engine.benchmark.baselines import check_baselines
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
@@ -47,7 +48,6 @@ from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks

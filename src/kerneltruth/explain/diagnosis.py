@@ -11,6 +11,15 @@ from msgspec import structs
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt, ErrorMap, Judgement
+from kerneltruth.documents.verdict import (
+    OF_SEVERAL_CALLS,
+    CompileError,
+    Crashed,
+    Failed,
+    RuntimeFault,
+    TimedOut,
+    Verdict,
+)
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize.error_map import map_of
 from kerneltruth.explain.localize.evidence import FailureEvidence, Values, siblings_of
@@ -24,16 +33,6 @@ from kerneltruth.oracle.claims import claims_in_words
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
-from kerneltruth.oracle.verdict import (
-    OF_SEVERAL_CALLS,
-    CompileError,
-    Crashed,
-    Failed,
-    RuntimeFault,
-    TimedOut,
-    Verdict,
-    word,
-)
 from kerneltruth.tasks.model import OUT
 
 # On a GPU the first simpler case may compile for longer than a whole explanation may take in a run
@@ -96,7 +95,7 @@ def diagnose(
         effort: the budget.
     """
     inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
-    fault: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (word(failure.verdict),))
+    fault: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (failure.verdict.word,))
     if not _can_be_asked_again(failure.verdict, session, effort):
         return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
     again = inquiry.ask(failure.case)

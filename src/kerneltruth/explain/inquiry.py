@@ -11,21 +11,20 @@ from msgspec import structs
 from kerneltruth.cases.layouts import LAYOUTS, effective_layout
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
-from kerneltruth.explain.localize.evidence import Sibling
-from kerneltruth.explain.minimize.cases import domain
-from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expected import Expectation
-from kerneltruth.oracle.judge import Ruling, is_of_form
-from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Failed,
     Passed,
     RuntimeFault,
     Verdict,
-    word,
 )
+from kerneltruth.explain.localize.evidence import Sibling
+from kerneltruth.explain.minimize.cases import domain
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.judge import Ruling, is_of_form
+from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
 
 HALVINGS = 4
 
@@ -199,4 +198,4 @@ def _alike(one: Verdict, other: Verdict) -> bool:
         case Crashed(signal=before), Crashed(signal=now):
             return before == now
         case _:
-            return word(one) == word(other)
+            return one.word == other.word

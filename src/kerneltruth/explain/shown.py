@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kerneltruth.oracle.dtypes import NAMES
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
-from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Failed,
@@ -19,6 +16,9 @@ from kerneltruth.oracle.verdict import (
     TimedOut,
     Verdict,
 )
+from kerneltruth.oracle.dtypes import NAMES
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.judge import Ruling
 
 # A tensor with more elements appears as its dtype and shape.
 MOST_ELEMENTS = 8

@@ -13,7 +13,6 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.outcomes import call_stage
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.review import Review, timings_of
-from kerneltruth.oracle.verdict import word
 from kerneltruth.tasks.model import Task
 
 # Counterexamples up to this many elements show numbers; larger ones show shapes.
@@ -43,7 +42,7 @@ def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Revi
             cases=attempt.cases,
         )
     return Review(
-        outcome=word(attempt.verdict),
+        outcome=attempt.verdict.word,
         stage="perf" if reached == "exe" and perf is not None else reached,
         kind=getattr(attempt.verdict, "kind", None),
         detail=_detail(attempt),

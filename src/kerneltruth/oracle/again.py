@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from kerneltruth.documents.verdict import Failed, Verdict, is_bad
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
-from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
 from kerneltruth.runner.source_state import may_keep_state
 
 # A kernel whose calls agree by chance differs in one of these further calls, if PyTorch's own

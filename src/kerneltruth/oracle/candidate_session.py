@@ -18,13 +18,13 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Headers
+from kerneltruth.documents.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
-from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE

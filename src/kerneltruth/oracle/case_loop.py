@@ -16,6 +16,18 @@ from kerneltruth.documents.records import (
     Judgement,
     KernelFact,
 )
+from kerneltruth.documents.verdict import (
+    Declined,
+    Failed,
+    Passed,
+    RuntimeFault,
+    TimedOut,
+    Unrefereeable,
+    UnsupportedHere,
+    Verdict,
+    Void,
+    is_bad,
+)
 from kerneltruth.oracle.again import (
     drawn_alike,
     kept_from_before,
@@ -34,19 +46,6 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.profile import Outcome, ProfileBuilder, not_tried, outcome_of
 from kerneltruth.oracle.tally import Tally
-from kerneltruth.oracle.verdict import (
-    Declined,
-    Failed,
-    Passed,
-    RuntimeFault,
-    TimedOut,
-    Unrefereeable,
-    UnsupportedHere,
-    Verdict,
-    Void,
-    is_bad,
-    word,
-)
 
 CONFIGS_ON_FIRST_CASE = 8
 # Try at most this many other cases in place of one that could not be judged.
@@ -365,7 +364,7 @@ def _configs(session: CandidateSession, count: int) -> Iterator[int]:
 def _what(verdict: Verdict) -> str:
     """A bad verdict in a few words."""
     said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
-    return str(next(filter(None, said), word(verdict))).splitlines()[0]
+    return str(next(filter(None, said), verdict.word)).splitlines()[0]
 
 
 def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:

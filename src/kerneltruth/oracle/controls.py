@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kerneltruth.oracle.again import differ
-from kerneltruth.oracle.arguments import USUAL, Surroundings
-from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.expected import Expectation
-from kerneltruth.oracle.judge import is_of_form
-from kerneltruth.oracle.recent import Recent
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     Crashed,
     Declined,
     Failed,
@@ -26,6 +19,13 @@ from kerneltruth.oracle.verdict import (
     Verdict,
     is_bad,
 )
+from kerneltruth.oracle.again import differ
+from kerneltruth.oracle.arguments import USUAL, Surroundings
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.judge import is_of_form
+from kerneltruth.oracle.recent import Recent
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task

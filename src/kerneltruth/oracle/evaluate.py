@@ -11,6 +11,14 @@ from kerneltruth.documents.records import (
     BinaryRecord,
     CandidateRef,
 )
+from kerneltruth.documents.verdict import (
+    CompileError,
+    Crashed,
+    Infra,
+    TimedOut,
+    UnsupportedHere,
+    Verdict,
+)
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import CaseLoop
@@ -22,15 +30,6 @@ from kerneltruth.oracle.kernel_fact import (
 )
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.score import score
-from kerneltruth.oracle.verdict import (
-    CompileError,
-    Crashed,
-    Infra,
-    TimedOut,
-    UnsupportedHere,
-    Verdict,
-    word,
-)
 from kerneltruth.runner.candidate import is_torch_only
 from kerneltruth.runner.protocol import Observation
 
@@ -50,7 +49,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     failure = loop.profile.deciding()
     if failure is not None and not tally.failed:
         tally.count_form()
-    ended = None if early is None else f"{word(early)} on loading"
+    ended = None if early is None else f"{early.word} on loading"
     fact = loop.kernel_fact()
     kernel = kernel_entry(fact, ended, required=plan.require_kernel)
     profile = loop.profile.profile(ended or loop.ended) | {"kernel": kernel}

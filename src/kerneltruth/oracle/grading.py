@@ -13,6 +13,7 @@ import torch
 
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import flat_bytes
+from kerneltruth.documents.verdict import Failed, Infra, Passed, Verdict
 from kerneltruth.oracle.claims import broken_claims, cannot_be_computed, claims_in_words
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import (
@@ -22,7 +23,6 @@ from kerneltruth.oracle.judge import (
     wrong_values,
 )
 from kerneltruth.oracle.reference import quietly
-from kerneltruth.oracle.verdict import Failed, Infra, Passed, Verdict
 from kerneltruth.runner.protocol import ITEMSIZE, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Task
 

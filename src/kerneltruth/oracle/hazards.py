@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kerneltruth.documents.records import InterfaceNote, Judgement, ProfileEntry
-from kerneltruth.oracle.verdict import Crashed, TimedOut, Verdict
+from kerneltruth.documents.verdict import Crashed, TimedOut, Verdict
 
 _WHERE: Mapping[str, str] = {
     "published": "on the benchmark's own inputs",

@@ -12,10 +12,10 @@ import math
 import torch
 
 from kerneltruth.documents.records import Mismatch
+from kerneltruth.documents.verdict import Failed, FailKind
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expected import ExpectedOutput
 from kerneltruth.oracle.reference import real_parts
-from kerneltruth.oracle.verdict import Failed, FailKind
 from kerneltruth.runner.protocol import TensorResult
 
 

@@ -10,12 +10,7 @@ from msgspec import structs
 
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.documents.records import ErrorStats, Mismatch
-from kerneltruth.oracle.claims import broken_claims, claims_in_words
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
-from kerneltruth.oracle.interface import in_promised_form
-from kerneltruth.oracle.reference import real_parts
-from kerneltruth.oracle.stats import Difference
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Declined,
@@ -28,6 +23,11 @@ from kerneltruth.oracle.verdict import (
     UnsupportedHere,
     Verdict,
 )
+from kerneltruth.oracle.claims import broken_claims, claims_in_words
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.interface import in_promised_form
+from kerneltruth.oracle.reference import real_parts
+from kerneltruth.oracle.stats import Difference
 from kerneltruth.runner.protocol import Access, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Claim, Task
 

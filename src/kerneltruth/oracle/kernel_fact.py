@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry, Status
+from kerneltruth.documents.verdict import Failed, Passed, UnsupportedHere, Verdict
 from kerneltruth.oracle.arguments import Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
-from kerneltruth.oracle.verdict import Failed, Passed, UnsupportedHere, Verdict
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.source_state import may_keep_state
 

@@ -17,7 +17,7 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.values import FLOAT_KINDS
 from kerneltruth.documents.case import Case
-from kerneltruth.oracle.verdict import Failed, FailKind, Verdict
+from kerneltruth.documents.verdict import Failed, FailKind, Verdict
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Scalar, Task
 

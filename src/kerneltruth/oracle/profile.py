@@ -12,20 +12,7 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, ProfileEntry
-from kerneltruth.oracle.contract import Contract
-from kerneltruth.oracle.judge import wrong_form
-from kerneltruth.oracle.obligations import (
-    BEYOND,
-    OBLIGATIONS,
-    Departure,
-    Obligation,
-    blame,
-    departures,
-    most_ordinary,
-    obligations_of,
-    without,
-)
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     OF_SEVERAL_CALLS,
     CompileError,
     Crashed,
@@ -39,7 +26,19 @@ from kerneltruth.oracle.verdict import (
     UnsupportedHere,
     Verdict,
     Void,
-    word,
+)
+from kerneltruth.oracle.contract import Contract
+from kerneltruth.oracle.judge import wrong_form
+from kerneltruth.oracle.obligations import (
+    BEYOND,
+    OBLIGATIONS,
+    Departure,
+    Obligation,
+    blame,
+    departures,
+    most_ordinary,
+    obligations_of,
+    without,
 )
 from kerneltruth.tasks.spec import Task
 
@@ -283,7 +282,7 @@ def _line(verdict: Verdict) -> str:
         said = str(getattr(verdict, name, "") or "").strip()
         if said:
             return said.splitlines()[0]
-    return word(verdict)
+    return verdict.word
 
 
 def not_tried(key: str, unjudged: Verdict | None) -> Verdict:

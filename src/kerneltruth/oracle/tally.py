@@ -9,7 +9,7 @@ from msgspec import structs
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import DtypeCount, InterfaceNote, Judgement, Mismatch
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     Declined,
     Failed,
     Infra,

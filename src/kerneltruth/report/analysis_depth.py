@@ -8,15 +8,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from kerneltruth.analysis.groups import METHOD
-from kerneltruth.documents.analysis import (
+from kerneltruth.documents.effects import (
     ComplexityRecord,
-    CorrelationRecord,
     DevianceTables,
-    EstimateRecord,
     PortabilityTables,
     RefinementTables,
     RoundChanges,
 )
+from kerneltruth.documents.estimates import CorrelationRecord, EstimateRecord
 from kerneltruth.report.figures import (
     chance,
     label,

@@ -10,16 +10,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kerneltruth.analysis.groups import METHOD
-from kerneltruth.documents.analysis import (
-    AnalyzeDocument,
-    AuditedKernels,
-    FastShare,
-    GroupRecord,
-    PassAtK,
-    RateRecord,
-    SpeedupRow,
-    StageRates,
-)
+from kerneltruth.documents.analysis import AnalyzeDocument
+from kerneltruth.documents.estimates import GroupRecord, RateRecord
+from kerneltruth.documents.rates import AuditedKernels, FastShare, PassAtK, SpeedupRow, StageRates
 from kerneltruth.report.analysis_depth import (
     deviance_parts,
     portability_parts,

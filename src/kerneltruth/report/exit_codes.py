@@ -6,11 +6,11 @@ about the judged thing. (2 is the user's mistake and 4 our bug: both are excepti
 
 from __future__ import annotations
 
+from kerneltruth.documents.checks import ReplayDocument
 from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.documents.verdicts import ReplayDocument
 
 GOOD, BAD, NO_JUDGEMENT = 0, 1, 3
 

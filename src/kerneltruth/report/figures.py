@@ -7,12 +7,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.documents.analysis import (
-    EstimateRecord,
-    GroupRecord,
-    MethodRecord,
-    RateRecord,
-)
+from kerneltruth.documents.estimates import EstimateRecord, GroupRecord, MethodRecord, RateRecord
 
 UNKNOWN = "-"
 # The note on a candidate that only calls PyTorch.

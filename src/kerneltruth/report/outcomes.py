@@ -10,11 +10,11 @@ from typing import Literal
 
 from kerneltruth.analysis.reading import read_study
 from kerneltruth.analysis.results import TORCH_ONLY, Result
+from kerneltruth.documents.checks import CheckDocument
 from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.model import Json
 from kerneltruth.documents.profiles import FAILING, failing_with, said_of_document, said_of_entry
 from kerneltruth.documents.records import Attempt
-from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.runs.store import RunStore
 
 Status = Literal["passed", "failed", "error", "skipped"]

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.documents.verdicts import (
+from kerneltruth.documents.checks import (
     CheckDocument,
     DeclinedCase,
     MinimizeDocument,

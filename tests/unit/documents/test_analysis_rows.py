@@ -2,8 +2,9 @@
 
 from msgspec import UNSET
 
-from kerneltruth.documents.analysis import GroupLabels, PassAtK, RateRecord, UnsolvedTasks
+from kerneltruth.documents.estimates import GroupLabels, RateRecord
 from kerneltruth.documents.model import plain
+from kerneltruth.documents.rates import PassAtK, UnsolvedTasks
 
 NOTHING = RateRecord(numerator=0, denominator=0, rate=None, low=None, high=None)
 

@@ -4,7 +4,8 @@ import pytest
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.profiles import failing_with, said_of_entry
-from kerneltruth.documents.records import Failed, Judgement, ProfileEntry, RuntimeFault
+from kerneltruth.documents.records import Judgement, ProfileEntry
+from kerneltruth.documents.verdict import Failed, RuntimeFault
 
 CASE = Case(task="relu", dims=(("N", 7),))
 NAN = Judgement(case=CASE, verdict=Failed(kind="nan", detail="3 of 7"))

@@ -2,8 +2,9 @@
 
 from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
-from kerneltruth.documents.records import Attempt, CandidateRef, Failed, Passed, RuntimeFault
+from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.verdict import Failed, Passed, RuntimeFault
 from kerneltruth.engine.outcomes import ListedLine, listed
 
 

@@ -9,6 +9,7 @@ from kerneltruth.documents.lines import StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
+from kerneltruth.documents.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.outcomes import ListedLine
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
@@ -17,7 +18,6 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.timing.messages import Supply
 

@@ -4,11 +4,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from kerneltruth.documents.verdict import CompileError
 from kerneltruth.explain import diagnosis
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))

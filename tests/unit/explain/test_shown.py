@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from kerneltruth.documents.verdict import Failed, RuntimeFault, TimedOut
 from kerneltruth.explain.shown import shown
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.verdict import Failed, RuntimeFault, TimedOut
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 

@@ -7,8 +7,8 @@ from blank_documents import document
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
+from kerneltruth.documents.verdict import CompileError, Failed, Passed, RuntimeFault
 from kerneltruth.generate.judged import counterexample, review_of
-from kerneltruth.oracle.verdict import CompileError, Failed, Passed, RuntimeFault
 from kerneltruth.tasks.registry import find
 
 REF = CandidateRef(sha256="0" * 64, path="softmax.py", language="triton", entry="softmax")

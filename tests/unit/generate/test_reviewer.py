@@ -6,13 +6,13 @@ import pytest
 
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.generate.chat import Reply
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.reviewer import Reviewer
 from kerneltruth.generate.transcript import Exchange
-from kerneltruth.oracle.verdict import Passed
 from kerneltruth.tasks.registry import tasks_of
 
 ANSWER = "```python\nimport torch\ndef relu(input, inplace=False):\n    return input.relu()\n```"

@@ -8,9 +8,9 @@ import torch
 from scripted import RELU, case_of, returned, session_of
 
 from kerneltruth.cases.materialize import materialize
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import Surroundings, poison_of
 from kerneltruth.oracle.candidate_session import MAX_CONFIGS
-from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 from kerneltruth.runner.timing.messages import Supply
 

@@ -8,12 +8,7 @@ import pytest
 import torch
 from scripted import RELU, declare, returned, session_of
 
-from kerneltruth.oracle import case_loop
-from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
-from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
-from kerneltruth.oracle.evaluate import evaluate_cases
-from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Infra,
@@ -21,8 +16,12 @@ from kerneltruth.oracle.verdict import (
     RuntimeFault,
     TimedOut,
     UnsupportedHere,
-    word,
 )
+from kerneltruth.oracle import case_loop
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
+from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
+from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 
 
@@ -259,7 +258,7 @@ def test_a_case_that_the_operator_refuses_is_counted_as_skipped():
 def test_a_case_without_teeth_is_counted_and_the_candidate_not_run_on_it():
     vague = declare("relu(x[M, N])", torch.relu, admissible=(lambda x: x * 9 + 9,))
     attempt, _, session = tried(right, vague, cases=3)
-    assert word(attempt.verdict) == "unrefereeable"
+    assert attempt.verdict.word == "unrefereeable"
     assert sum(attempt.unrefereeable.values()) > 0
     # No bound is needed where there is no element.
     assert all(0 in call.arguments[0].shape for call in session.runner.calls)

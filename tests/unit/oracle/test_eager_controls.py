@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from scripted import RELU, ScriptedRunner, case_of, declare, returned, session_of
 
+from kerneltruth.documents.verdict import Failed, Passed, Void
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed, Void, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.protocol import Observation
 
@@ -129,7 +129,7 @@ def test_functions_of_our_own_follow_one_another_in_one_child(foreign, loaded):
 
 def test_all_cases_void_is_no_pass():
     attempt, _, _ = tried(wrong, refuses)
-    assert word(attempt.verdict) == "unrefereeable"
+    assert attempt.verdict.word == "unrefereeable"
     assert "PyTorch's own function raises" in attempt.verdict.reason
 
 
@@ -143,7 +143,7 @@ def test_what_only_this_cpu_lacks_excuses_no_wrong_value():
     attempt, _, _ = tried(wrong, lacks)
     assert isinstance(attempt.verdict, Failed)
     attempt, _, _ = tried(lacks, lacks, domain="core")
-    assert word(attempt.verdict) == "unrefereeable"
+    assert attempt.verdict.word == "unrefereeable"
 
 
 def test_a_definitions_own_program_need_not_return_the_promised_dtype():
@@ -152,4 +152,4 @@ def test_a_definitions_own_program_need_not_return_the_promised_dtype():
     attempt, _, _ = tried(wrong, double, declared=own)
     assert attempt.verdict.kind == "value"
     attempt, _, _ = tried(double, double, declared=own)
-    assert word(attempt.verdict) == "unrefereeable"
+    assert attempt.verdict.word == "unrefereeable"

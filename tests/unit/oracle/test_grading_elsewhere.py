@@ -11,9 +11,9 @@ from elsewhere import NAME, Elsewhere, second_device
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.grading import grade
-from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.child.worker import Worker
 from kerneltruth.runner.protocol import Load
 from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs, RunBatch, ShowResult

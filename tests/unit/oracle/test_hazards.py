@@ -4,8 +4,8 @@ import pytest
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import InterfaceNote, Judgement, ProfileEntry
+from kerneltruth.documents.verdict import Crashed, Failed, TimedOut
 from kerneltruth.oracle.hazards import hazards
-from kerneltruth.oracle.verdict import Crashed, Failed, TimedOut
 
 CASE = Case(
     task="relu",

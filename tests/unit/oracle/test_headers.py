@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kerneltruth.documents.verdict import CompileError, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import CompileError, Passed
 from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import Observation, TensorResult

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scripted import RELU, Bench, declare, result
 
-from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Output
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scripted import Bench, declare, result, returned
 
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Declined,

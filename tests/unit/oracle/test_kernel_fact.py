@@ -6,10 +6,10 @@ import pytest
 import torch
 from scripted import RELU, returned, session_of
 
+from kerneltruth.documents.verdict import Passed, UnsupportedHere
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Passed, UnsupportedHere, word
 from kerneltruth.runner.protocol import KernelRun, KernelWork, Observation
 
 OWN = KernelRun(name="mine", module="f.py", own=True, launches=1)
@@ -170,7 +170,7 @@ def test_a_candidate_that_may_keep_what_idle_kernels_left_is_not_called_again(so
 
 def test_a_required_kernel_that_did_no_work_fails_and_says_what_to_do():
     attempt = attempt_of(made_by(MIXED), require_kernel=True)
-    assert (word(attempt.verdict), attempt.verdict.kind) == ("fail", "no_kernel")
+    assert (attempt.verdict.word, attempt.verdict.kind) == ("fail", "no_kernel")
     assert "--require-kernel" in attempt.verdict.detail
     assert attempt.failure is None
     assert attempt.score <= 0.1

@@ -15,7 +15,6 @@ from kerneltruth.oracle.profile import (
     WRONG_AS_PUBLISHED,
     obligations_of,
 )
-from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 from kerneltruth.tasks.registry import suites, tasks_of
 
@@ -97,7 +96,7 @@ def test_what_does_not_compile_beyond_the_prompt_alone_is_declined():
         targets=("sm_90",),
         compiled=lambda call: compiled if is_dense(call) else refused,
     )
-    assert word(attempt.verdict) == "pass"
+    assert attempt.verdict.word == "pass"
     assert with_status(attempt, "refused") == ["layouts"]
 
 
@@ -106,7 +105,7 @@ def test_a_refusal_is_no_break():
     assert with_status(attempt, "broken") == []
     assert with_status(attempt, "refused") == ["layouts"]
     assert attempt.profile["layouts"].reason == "ValueError: not contiguous"
-    assert word(attempt.verdict) == "pass"
+    assert attempt.verdict.word == "pass"
 
 
 def test_two_faults_break_two_obligations():
@@ -132,14 +131,14 @@ def test_a_fault_of_one_attribute_value_is_of_the_attributes():
 def test_an_ordinary_case_that_is_refused_counts_where_a_special_one_showed_it():
     plan = Plan(strategies=("nan_injected",))
     attempt = attempt_of(lambda call: REFUSAL, plan=plan)
-    assert word(attempt.verdict) == "runtime_error"
+    assert attempt.verdict.word == "runtime_error"
     assert "specials" not in with_status(attempt, "refused")
 
 
 def test_a_call_that_does_not_return_ends_its_obligation_alone():
     attempt = attempt_of(lambda call: right(call) if is_dense(call) else HANGS)
     assert with_status(attempt, "broken") == ["layouts"]
-    assert word(attempt.verdict) == "pass"
+    assert attempt.verdict.word == "pass"
     assert attempt.hazards["layouts"].startswith("does not return in time on transposed inputs: ")
 
 
@@ -151,20 +150,20 @@ def test_nothing_is_called_after_two_calls_that_do_not_return():
         return right(call) if call.tensors["x"].shape[1] < 20 else HANGS
 
     attempt = attempt_of(hangs)
-    assert word(attempt.verdict) == "timeout"
+    assert attempt.verdict.word == "timeout"
     assert sum(call.tensors["x"].shape[1] >= 20 for call in calls) <= 2
 
 
 def test_published_inputs_that_do_not_return_are_enough():
     calls = []
     attempt = attempt_of(lambda call: calls.append(call) or HANGS)
-    assert (word(attempt.verdict), len(calls)) == ("timeout", 1)
+    assert (attempt.verdict.word, len(calls)) == ("timeout", 1)
     assert attempt.profile["shapes"].reason == "the candidate's time, 20 s, is spent"
 
 
 def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
     attempt = attempt_of(right, plan=Plan(budget_s=0.0))
-    assert word(attempt.verdict) == "timeout"
+    assert attempt.verdict.word == "timeout"
     assert with_status(attempt, "held") == ["published", "interface", "memory"]
     assert attempt.profile["shapes"].reason == "the candidate's time, 0 s, is spent"
 

@@ -7,6 +7,7 @@ from scripted import MATMUL, RELU, case_of, declare
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault
 from kerneltruth.oracle.obligations import (
     Departure,
     blame,
@@ -14,7 +15,6 @@ from kerneltruth.oracle.obligations import (
     most_ordinary,
     without,
 )
-from kerneltruth.oracle.verdict import Crashed, Failed, RuntimeFault
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from scripted import MATMUL, RELU, case_of, declare, returned, session_of, tensor_in
 
+from kerneltruth.documents.verdict import Cause, Crashed, Failed, Passed
 from kerneltruth.oracle.probes import REPEATS, Probes, depends, probe
-from kerneltruth.oracle.verdict import Cause, Crashed, Failed, Passed
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Claim, Output
 

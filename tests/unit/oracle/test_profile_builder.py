@@ -9,6 +9,7 @@ from scripted import RELU, declare
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import Judgement, Mismatch
+from kerneltruth.documents.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
 from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.profile import (
     REFUSALS,
@@ -19,7 +20,6 @@ from kerneltruth.oracle.profile import (
     obligations_of,
     outcome_of,
 )
-from kerneltruth.oracle.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
 from kerneltruth.tasks.promises import Promises
 
 PUBLISHED = published_case(RELU, seed=0, device="cpu")

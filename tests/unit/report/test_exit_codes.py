@@ -3,6 +3,7 @@
 import pytest
 
 from blank_documents import document
+from kerneltruth.documents.checks import ReplayDocument, ReplayResult
 from kerneltruth.documents.runs import (
     AuditDocument,
     AuditKernel,
@@ -14,7 +15,6 @@ from kerneltruth.documents.runs import (
     RunDocument,
 )
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.report import exit_codes
 
 

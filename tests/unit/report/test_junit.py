@@ -7,7 +7,7 @@ import pytest
 
 from blank_documents import document
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.verdicts import CheckDocument, ObligationDocument
+from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.annotations import annotate
 from kerneltruth.report.junit import junit, printable, write_junit

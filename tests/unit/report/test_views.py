@@ -7,14 +7,14 @@ from msgspec import structs
 from rich.console import Console
 
 from blank_documents import document
-from kerneltruth.documents.records import BinaryRecord
-from kerneltruth.documents.runs import AuditDocument, AuditKernel
-from kerneltruth.documents.verdicts import (
+from kerneltruth.documents.checks import (
     CheckDocument,
     InterfaceDocument,
     ReplayDocument,
     ReplayResult,
 )
+from kerneltruth.documents.records import BinaryRecord
+from kerneltruth.documents.runs import AuditDocument, AuditKernel
 from kerneltruth.report.audit_view import audit_view
 from kerneltruth.report.terminal import piped
 from kerneltruth.report.verdict_view import check_view, replay_view

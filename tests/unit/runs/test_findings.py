@@ -17,8 +17,7 @@ from kerneltruth.documents.records import (
     InterfaceNote,
     Judgement,
 )
-from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.verdict import (
+from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Declined,
@@ -31,6 +30,7 @@ from kerneltruth.oracle.verdict import (
     UnsupportedHere,
     Void,
 )
+from kerneltruth.errors import InternalError, UserError
 from kerneltruth.runs.findings import (
     environment_fingerprint,
     finding_from,

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import CandidateRef, Digests, Finding, Manifest
+from kerneltruth.documents.verdict import Failed
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
-from kerneltruth.oracle.verdict import Failed
 from kerneltruth.runs.files import writing
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import FOLDERS, RunStore, load_snapshot

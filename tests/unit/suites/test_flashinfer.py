@@ -23,6 +23,7 @@ from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.model import plain
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -30,7 +31,6 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.suites.flashinfer.forms import FORM
 from kerneltruth.suites.flashinfer.suite import open_data_set
 from kerneltruth.suites.reading import read_submissions

@@ -20,12 +20,12 @@ from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.timing import GradedCalls
+from kerneltruth.documents.verdict import Infra, Passed, Verdict
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
 from kerneltruth.errors import lacks_memory
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
-from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task
 
@@ -175,4 +175,4 @@ def _wrong(verdict: Verdict, where: str = "") -> list[str]:
     if isinstance(verdict, Passed):
         return []
     said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
-    return [f"{word(verdict)}: {where}{said}"[:300]]
+    return [f"{verdict.word}: {where}{said}"[:300]]

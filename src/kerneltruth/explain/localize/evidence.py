@@ -12,8 +12,8 @@ from torch import Tensor
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.dtypes import DTYPES
-from kerneltruth.oracle.verdict import Failed, Passed
 
 # A pattern is claimed only if chance would show it less often than this.
 CHANCE = 0.02

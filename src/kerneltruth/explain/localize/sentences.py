@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kerneltruth.documents.verdict import Cause
 from kerneltruth.explain.localize.evidence import (
     FailureEvidence,
     LocalizedFault,
@@ -22,7 +23,6 @@ from kerneltruth.explain.localize.when import when
 from kerneltruth.explain.localize.where import where
 from kerneltruth.oracle.judge import READS, WROTE, wrong_of
 from kerneltruth.oracle.probes import shares_in_words
-from kerneltruth.oracle.verdict import Cause
 
 _FORM = ("count", "type", "shape", "dtype", "device")
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from kerneltruth.cases.layouts import Placed
+from kerneltruth.documents.verdict import Failed, TimedOut, Verdict
 from kerneltruth.explain.reproducer.calling import CALLING
 from kerneltruth.explain.reproducer.judging import JUDGING
 from kerneltruth.oracle.dtypes import DTYPES, NAMES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
-from kerneltruth.oracle.verdict import Failed, TimedOut, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
 
@@ -60,7 +60,7 @@ def script(
     """
     settings = {
         **_call(task, expectation, placed),
-        "KIND": verdict.kind if isinstance(verdict, Failed) else word(verdict),
+        "KIND": verdict.kind if isinstance(verdict, Failed) else verdict.word,
         "CONFIG": config,
         "DEADLINE_S": max(math.ceil(verdict.seconds), 1) if isinstance(verdict, TimedOut) else 60,
         "ENTRY": candidate.entry,
@@ -107,7 +107,7 @@ def _docstring(expectation: Expectation, verdict: Verdict, explanation: str) -> 
     said = getattr(verdict, "detail", "") or getattr(verdict, "reason", "")
     head = f"A wrong kernel for {case.task}, on {case.summary()}."
     kind = verdict.kind if isinstance(verdict, Failed) else ""
-    verdict_line = " ".join(w for w in (f"Verdict: {word(verdict)}", kind) if w)
+    verdict_line = " ".join(w for w in (f"Verdict: {verdict.word}", kind) if w)
     usage = (
         "Run it with Python where torch, triton and NumPy are installed: on the GPU where there is "
         "one, else in Triton's interpreter. It exits with 1 if the kernel is wrong here, with 0 if "

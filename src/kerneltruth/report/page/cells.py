@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kerneltruth.documents.analysis import CorrelationRecord, EstimateRecord, RateRecord
+from kerneltruth.documents.estimates import CorrelationRecord, EstimateRecord, RateRecord
 from kerneltruth.report.page.scales import AxisTick, HistogramBar
 from kerneltruth.report.page.wording import (
     DASH,

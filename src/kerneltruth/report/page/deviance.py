@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerneltruth.documents.analysis import AddedTerm, ComplexityRecord, DevianceTables, DevianceTerm
+from kerneltruth.documents.effects import AddedTerm, ComplexityRecord, DevianceTables, DevianceTerm
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerneltruth.documents.analysis import PortabilityTables
+from kerneltruth.documents.effects import PortabilityTables
 from kerneltruth.report.page.cells import (
     PageTable,
     column,

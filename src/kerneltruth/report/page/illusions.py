@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.intervals import rate
 from kerneltruth.analysis.study import CATEGORY
-from kerneltruth.documents.analysis import IllusionRates, IllusionTables, RateRecord
+from kerneltruth.documents.estimates import RateRecord
+from kerneltruth.documents.rates import IllusionRates, IllusionTables
 from kerneltruth.report.page.cells import Cell, PageTable, column, row, share, table, whole
 from kerneltruth.report.page.wording import count, label, row_label
 

@@ -10,13 +10,9 @@ from kerneltruth.analysis.intervals import clustered_rate, rate
 from kerneltruth.analysis.results import NOT_JUDGED, Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
 from kerneltruth.analysis.study import CATEGORY, PS
-from kerneltruth.documents.analysis import (
-    AnalyzeDocument,
-    AuditedKernels,
-    PassAtK,
-    RateRecord,
-    StageRates,
-)
+from kerneltruth.documents.analysis import AnalyzeDocument
+from kerneltruth.documents.estimates import RateRecord
+from kerneltruth.documents.rates import AuditedKernels, PassAtK, StageRates
 from kerneltruth.report.page.cells import (
     Cell,
     FactorCell,

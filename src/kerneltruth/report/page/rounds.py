@@ -7,13 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kerneltruth.analysis.groups import METHOD, Group
-from kerneltruth.documents.analysis import (
-    ChainFates,
-    RateRecord,
-    RefinementTables,
-    RoundChanges,
-    RoundRates,
-)
+from kerneltruth.documents.effects import ChainFates, RefinementTables, RoundChanges, RoundRates
+from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,

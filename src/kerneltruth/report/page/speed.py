@@ -9,7 +9,8 @@ from kerneltruth.analysis.groups import METHOD, grouped
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
 from kerneltruth.analysis.study import CATEGORY
-from kerneltruth.documents.analysis import AnalyzeDocument, EfficiencyRow, SpeedupRow
+from kerneltruth.documents.analysis import AnalyzeDocument
+from kerneltruth.documents.rates import EfficiencyRow, SpeedupRow
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from kerneltruth.analysis.groups import METHOD
-from kerneltruth.documents.analysis import EstimateRecord, RateRecord, Row
+from kerneltruth.documents.estimates import EstimateRecord, RateRecord, Row
 
 # What no reader can see, or what turns text around: shown by its code point in place of itself.
 _UNSEEN = re.compile(

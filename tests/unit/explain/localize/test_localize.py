@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import ErrorStats, Judgement
+from kerneltruth.documents.verdict import Cause, Declined, Failed, Passed
 from kerneltruth.explain.localize.evidence import (
     FailureEvidence,
     Sibling,
@@ -14,7 +15,6 @@ from kerneltruth.explain.localize.evidence import (
     siblings_of,
 )
 from kerneltruth.explain.localize.sentences import localize
-from kerneltruth.oracle.verdict import Cause, Declined, Failed, Passed
 
 NAN, INF = math.nan, math.inf
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.analysis.intervals import rate, unknown_rate
-from kerneltruth.documents.analysis import EstimateRecord
+from kerneltruth.documents.estimates import EstimateRecord
 from kerneltruth.report.page.cells import factor, number, share, share_estimate, table, text, whole
 
 DASH = "\N{EN DASH}"

@@ -7,7 +7,7 @@ from page_material import result
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import CandidateRef, Digests, ErrorMap, ErrorStats, Finding
-from kerneltruth.oracle.verdict import Failed
+from kerneltruth.documents.verdict import Failed
 from kerneltruth.report.page.findings import TimedAgainst, attempt_detail
 
 CASE = Case(task="relu", dims=(("M", 3), ("N", 257)), dtype="float16", layout="transposed", seed=7)

@@ -9,13 +9,13 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, timed_cases
+from kerneltruth.documents.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.kernelbench.schema_cache import schema_of
 from kerneltruth.suites.kernelbench.suite import Problems

@@ -8,13 +8,13 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.verdict import Failed
 from kerneltruth.engine import proof
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed
 from kerneltruth.suites.kernelbench import child_session
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.suites.kernelbench.suite import Problems

@@ -6,9 +6,9 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.suites.kernelbench.tasks import MODE, SIZES, UPDATED
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.evaluator import not_timed
 from kerneltruth.explain.reproducer.script import BODY
 from kerneltruth.oracle.bounds import Policy
@@ -11,7 +12,6 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.kernelbench.suite import Problems
 

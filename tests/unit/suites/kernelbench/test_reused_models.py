@@ -2,13 +2,13 @@
 
 import pytest
 
+from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.kernelbench.suite import Problems
 

@@ -6,16 +6,8 @@ from typing import Literal
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import (
-    BinaryRecord,
-    CandidateRef,
-    Cause,
-    ErrorStats,
-    FailKind,
-    KernelFact,
-    Status,
-    VerdictWord,
-)
+from kerneltruth.documents.records import BinaryRecord, CandidateRef, ErrorStats, KernelFact, Status
+from kerneltruth.documents.verdict import Cause, FailKind, VerdictWord
 
 
 class DeclinedCase(Model, frozen=True, kw_only=True):
