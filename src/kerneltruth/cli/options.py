@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import secrets
 from collections.abc import Callable, Generator
@@ -11,31 +12,47 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from kerneltruth.engine.requests import Step
 
 D = TypeVar("D")
+R = TypeVar("R", bound="DataclassInstance")
 
 # One day: longer waits make no sense, and the system's clocks overflow on huge numbers.
 MOST_S = 86_400.0
 # Short enough to retype, long enough that it cannot be guessed.
 _BITS = 32
 
+
+def _seed(help: str) -> Any:
+    return typer.Option("--seed", min=0, max=2**64 - 1, metavar="N", help=help)
+
+
+def _seconds(help: str) -> Any:
+    return typer.Option("--timeout", min=0.1, max=MOST_S, help=help)
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-Seed = Annotated[
-    int,
-    typer.Option(
-        "--seed", min=0, max=2**64 - 1, metavar="N", help="Master seed of every random stream."
-    ),
-]
+NoDevice = Annotated[str, typer.Option("--device", help="Ignored.")]
+Seed = Annotated[int, _seed("Master seed of every random stream.")]
 DrawnSeed = Annotated[
     int | None,
-    typer.Option(
-        "--seed",
-        min=0,
-        max=2**64 - 1,
-        metavar="N",
-        help="Master seed of every random stream; default: drawn, or that of the run in --out.",
+    _seed("Master seed of every random stream; default: drawn, or that of the run in --out."),
+]
+TimingSeed = Annotated[int | None, _seed("Seed of the timing; default: any.")]
+StudySeed = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Seed of resampling and shuffling.")
+]
+FindingsSeed = Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")]
+NoSeed = Annotated[int, typer.Option("--seed", help="Ignored.")]
+Timeout = Annotated[float, _seconds("Seconds allowed for one call of a kernel.")]
+BatchTimeout = Annotated[
+    float,
+    _seconds(
+        "Seconds allowed for a batch of calls; first calls, which compile, get at least 300, and "
+        "loading 60."
     ),
 ]
 Out = Annotated[
@@ -44,15 +61,27 @@ Out = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Judge processes; default: one per core.")
 ]
-FindingsSuite = Annotated[
-    str | None,
-    typer.Option("--suite", help="Where the suite is now, such as kernelbench:PATH."),
+Suite = Annotated[
+    str, typer.Option("--suite", help="The suite; kernelbench:PATH or flashinfer:PATH too.")
 ]
-Timeout = Annotated[
-    float,
-    typer.Option(
-        "--timeout", min=0.1, max=MOST_S, help="Seconds allowed for one call of a kernel."
-    ),
+SearchedSuite = Annotated[
+    str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
+]
+FindingsSuite = Annotated[
+    str | None, typer.Option("--suite", help="Where the suite is now, such as kernelbench:PATH.")
+]
+TaskName = Annotated[
+    str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
+]
+Strategies = Annotated[
+    list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
+]
+Targets = Annotated[
+    list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
+]
+ContractName = Annotated[
+    str,
+    typer.Option("--contract", help="What decides: published, core or torch (see `tasks NAME`)."),
 ]
 RequireKernel = Annotated[
     bool,
@@ -61,35 +90,26 @@ RequireKernel = Annotated[
         help="Fail a right result that the kernel's own launches did not compute.",
     ),
 ]
-TaskName = Annotated[
-    str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
-]
-SearchedSuite = Annotated[
-    str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
-]
-Strategies = Annotated[
-    list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
-]
-ContractOption = Annotated[
-    str,
-    typer.Option("--contract", help="What decides: published, core or torch (see `tasks NAME`)."),
-]
-Targets = Annotated[
-    list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
-]
-NoDevice = Annotated[str, typer.Option("--device", help="Ignored.")]
-NoSeed = Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")]
-StudySeed = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Seed of resampling and shuffling.")
-]
 KeptRound = Annotated[str, typer.Option("--keep", help="Which round is an answer: best or last.")]
-
 JUnit = Annotated[
     Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")
 ]
 Annotations = Annotated[
     bool, typer.Option("--annotations", help="Print what is wrong as GitHub's annotations.")
 ]
+
+
+def request(kind: type[R], given: dict[str, Any], **fields: Any) -> R:
+    """Make a request from the options that are named like its fields.
+
+    Args:
+        kind: of the request.
+        given: a command's arguments, as `locals()` holds them; None leaves the field's default.
+        fields: further fields.
+    """
+    named = {f.name: given.get(f.name) for f in dataclasses.fields(kind)}
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if v is not None}
+    return kind(**values | fields)
 
 
 def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
@@ -111,17 +131,15 @@ def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:
         show(view(document))
 
 
-def export_outcomes(
-    suite: Callable[[], Any], *, junit: Path | None, annotations: bool, as_json: bool
-) -> None:
-    """Write a command's outcomes for other tools, as the options say.
+def export_outcomes(suite: Callable[[], Any], given: dict[str, Any]) -> None:
+    """Write a command's outcomes for other tools, as its options say.
 
     Args:
         suite: makes the outcomes; called only if an option needs them.
-        junit: the file for JUnit XML.
-        annotations: whether GitHub's annotations are printed.
-        as_json: whether standard output holds a document, so that annotations go elsewhere.
+        given: the command's arguments: `junit`, `annotations`, and `as_json`, with which standard
+            output holds a document and annotations go elsewhere.
     """
+    junit, annotations = given["junit"], given["annotations"]
     if junit is None and not annotations:
         return
     import sys
@@ -136,7 +154,7 @@ def export_outcomes(
         from kerneltruth.report.terminal import say
 
         lines = "\n".join(annotate(found))
-        if lines and as_json:
+        if lines and given["as_json"]:
             # GitHub reads both streams.
             sys.stderr.write(lines + "\n")
         elif lines:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from kerneltruth.cli import options
 from kerneltruth.cli.application import app
-from kerneltruth.cli.options import AsJson, KeptRound, NoDevice, StudySeed, show_document
 
 
 @app.command()
@@ -21,13 +21,12 @@ def report(
         bool, typer.Option("--leaderboard", help="Rank methods, and show the best kernels.")
     ] = False,
     title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
-    keep: KeptRound = "best",
-    as_json: AsJson = False,
-    device: NoDevice = "auto",
-    seed: StudySeed = 0,
+    keep: options.KeptRound = "best",
+    as_json: options.AsJson = False,
+    device: options.NoDevice = "auto",
+    seed: options.StudySeed = 0,
 ) -> None:
     """Make one page of runs; it opens in a browser without a network."""
-    del device
     from kerneltruth.analysis.study import without_garbage_collection
     from kerneltruth.report.html import page
     from kerneltruth.report.page.document import page_document
@@ -38,4 +37,4 @@ def report(
     with without_garbage_collection():
         made = page_document(collect(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
     size = write_page(out, page(made))
-    show_document(summary(made, out=str(out), size=size), page_view, as_json)
+    options.show_document(summary(made, out=str(out), size=size), page_view, as_json)

@@ -6,12 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kerneltruth.cli import options
 from kerneltruth.cli.application import app
-from kerneltruth.cli.options import (
-    AsJson,
-    NoDevice,
-    show_document,
-)
 
 
 @app.command()
@@ -20,13 +16,12 @@ def tasks(
     suite: Annotated[
         str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,
-    as_json: AsJson = False,
-    device: NoDevice = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
+    as_json: options.AsJson = False,
+    device: options.NoDevice = "auto",
+    seed: options.NoSeed = 0,
 ) -> None:
     """List the tasks, or show one."""
-    del device, seed
     from kerneltruth.report.tasks_view import tasks_view
     from kerneltruth.suites.listing import list_tasks
 
-    show_document(list_tasks(name, suite), tasks_view, as_json)
+    options.show_document(list_tasks(name, suite), tasks_view, as_json)

@@ -1,10 +1,59 @@
-"""The seed of a run: given, recorded or drawn."""
+"""Options become requests; the seed of a run is given, recorded or drawn."""
 
+import dataclasses
 import json
+from pathlib import Path
 
 import pytest
+import typer.main
 
-from kerneltruth.cli.options import settled_seed
+from kerneltruth.analysis.study import AnalyzeOptions
+from kerneltruth.cli import app
+from kerneltruth.cli.options import request, settled_seed
+from kerneltruth.engine.requests import (
+    AuditRequest,
+    CheckRequest,
+    MinimizeRequest,
+    ReplayRequest,
+    RunRequest,
+    TimeRequest,
+)
+from kerneltruth.generate.account import SpendingLimits
+from kerneltruth.generate.chat import Sampling
+from kerneltruth.generate.requests import Calling, GenerateRequest, TaskSelection
+
+# What a command does with its document, and what its own code puts into fields.
+SHOWN = {"as_json", "junit", "annotations", "exit_code"}
+MADE = {
+    "run": {"stage", "method", "model"},
+    "generate": {"price_prompt", "price_completion"},
+    "replay": {"findings", "seed"},
+    "minimize": {"finding", "seed"},
+    "analyze": {"device"},
+}
+REQUESTS = {
+    "check": (CheckRequest,),
+    "run": (RunRequest,),
+    "time": (TimeRequest,),
+    "audit": (AuditRequest,),
+    "replay": (ReplayRequest,),
+    "minimize": (MinimizeRequest,),
+    "analyze": (AnalyzeOptions,),
+    "generate": (GenerateRequest, Sampling, Calling, TaskSelection, SpendingLimits),
+}
+
+
+@pytest.mark.parametrize("command", REQUESTS)
+def test_every_option_is_a_field_of_the_request(command):
+    options = {p.name for p in typer.main.get_command(app).commands[command].params}
+    fields = {f.name for kind in REQUESTS[command] for f in dataclasses.fields(kind)}
+    assert options - fields == (SHOWN & options) | MADE.get(command, set())
+
+
+def test_what_is_not_given_keeps_the_default_of_the_request():
+    given = {"file": Path("a.py"), "dtypes": ["fp32"], "targets": None, "as_json": True}
+    made = request(CheckRequest, given, seed=7)
+    assert made == CheckRequest(file=Path("a.py"), dtypes=("fp32",), seed=7)
 
 
 def test_a_given_seed_counts_whatever_is_recorded(tmp_path):
