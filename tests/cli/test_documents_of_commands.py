@@ -159,6 +159,18 @@ def test_one_task_is_a_list_of_one(kt):
     got = document(kt("tasks", "softmax", "--json"), "tasks")
     assert [t["name"] for t in got["tasks"]] == ["softmax"]
     assert got["tasks"][0]["dims"]["N"]["role"] == "reduced"
+    assert got["tasks"][0]["contract"]["name"] == "core"
+
+
+def test_a_tasks_contract_is_chosen_by_name(kt):
+    got = document(kt("tasks", "softmax", "--contract", "torch", "--json"), "tasks")
+    assert got["tasks"][0]["contract"]["obligations"]["layouts"]["decisive"]
+    unknown = kt("tasks", "softmax", "--contract", "strict")
+    assert unknown.code == 2
+    assert "'strict': must be one of published, core, torch" in unknown.err
+    unnamed = kt("tasks", "--contract", "core")
+    assert unnamed.code == 2
+    assert "name it: `kerneltruth tasks NAME`" in unnamed.err
 
 
 def test_doctor_prints_devices_libraries_targets_and_isolation(kt):

@@ -11,7 +11,8 @@ from kerneltruth.corpus.eager import eager_source
 from kerneltruth.engine.requests import CASES
 from kerneltruth.oracle.dealing import deal
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.suites.listing import list_tasks
+from kerneltruth.suites.listing import show_task
+from kerneltruth.suites.terms import needs_sentence, sentence
 from kerneltruth.tasks.model import PUBLISHED
 from kerneltruth.tasks.registry import TASKS, eager_modules
 
@@ -35,6 +36,13 @@ def test_every_promise_is_tried(key):
     assert promises
     assert [str(p) for p in promises if not any(p.tried_by(case) for case in cases)] == []
     assert len(cases) <= MOST
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_every_promise_has_the_sentence_that_makes_it(key):
+    task = TASKS[key]
+    unsaid = [p for p in promises_of(task) if needs_sentence(task, p) and not sentence(task, p)]
+    assert list(map(str, unsaid)) == []
 
 
 def _parameters(task):
@@ -75,7 +83,7 @@ def test_promised_values_are_tried_in_each_mode(name, recipe, mode, seed):
 
 
 def test_what_is_not_tried_is_shown():
-    shown = list_tasks("rand", "kernelbenchx").tasks[0]
+    shown = show_task("rand", "kernelbenchx").tasks[0]
     assert shown.not_tried["generator"]
 
 

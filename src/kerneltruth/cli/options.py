@@ -90,6 +90,10 @@ RequireKernel = Annotated[
         help="Fail a right result that the kernel's own launches did not compute.",
     ),
 ]
+ShownContract = Annotated[
+    str | None,
+    typer.Option("--contract", help="Show what decides by this contract; default: core."),
+]
 KeptRound = Annotated[str, typer.Option("--keep", help="Which round is an answer: best or last.")]
 JUnit = Annotated[
     Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")

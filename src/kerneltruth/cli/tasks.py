@@ -16,12 +16,20 @@ def tasks(
     suite: Annotated[
         str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,
+    contract: options.ShownContract = None,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
     seed: options.NoSeed = 0,
 ) -> None:
-    """List the tasks, or show one."""
+    """List the tasks, or show one with its contract."""
+    from kerneltruth.errors import UserError
+    from kerneltruth.oracle.contract import DEFAULT_CONTRACT
     from kerneltruth.report.tasks_view import tasks_view
-    from kerneltruth.suites.listing import list_tasks
+    from kerneltruth.suites.listing import list_tasks, show_task
 
-    options.show_document(list_tasks(name, suite), tasks_view, as_json)
+    if name is None and contract is not None:
+        raise UserError("--contract: it is shown of one task; name it: `kerneltruth tasks NAME`")
+    found = (
+        list_tasks(suite) if name is None else show_task(name, suite, contract or DEFAULT_CONTRACT)
+    )
+    options.show_document(found, tasks_view, as_json)

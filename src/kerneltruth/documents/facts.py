@@ -27,8 +27,40 @@ class TaskOutput(Model, frozen=True, kw_only=True):
     when: str | None
 
 
+class PromiseFacts(Model, frozen=True, kw_only=True):
+    """One promise of a task, and the sentence of its prompt that makes it."""
+
+    promise: str
+    sentence: str
+
+
+class ObligationFacts(Model, frozen=True, kw_only=True):
+    """An obligation of a task: whether it decides, and why.
+
+    `reason` says why it decides, or does not, where no sentence does.
+    """
+
+    decisive: bool
+    promised: bool
+    promises: tuple[PromiseFacts, ...] = ()
+    reason: str | None = None
+
+
+class ContractFacts(Model, frozen=True, kw_only=True):
+    """What a contract makes of a task's obligations, by name."""
+
+    name: str
+    asks: str
+    reason: str
+    source: str
+    obligations: dict[str, ObligationFacts]
+
+
 class TaskFacts(Model, frozen=True, kw_only=True):
-    """One task; `unrefereeable` says why no candidate can be judged on it."""
+    """One task; `unrefereeable` says why no candidate can be judged on it.
+
+    `contract` is there where one task is shown.
+    """
 
     key: str
     name: str
@@ -48,6 +80,7 @@ class TaskFacts(Model, frozen=True, kw_only=True):
     perf: tuple[dict[str, Attribute], ...]
     description: str
     unrefereeable: str | None
+    contract: ContractFacts | UnsetType = UNSET
 
 
 class TasksDocument(Model, frozen=True, kw_only=True):

@@ -20,13 +20,15 @@ class Contract:
     Attributes:
         name: as users choose it.
         asks: what a kernel has to keep, in a sentence.
-        reason: why that, and who says so.
+        reason: why that.
+        source: what says so.
         decides: whether it decides by an obligation, or by this part of one.
     """
 
     name: ContractName
     asks: str
     reason: str
+    source: str
     decides: Callable[[Departure], bool]
 
 
@@ -40,6 +42,7 @@ CONTRACTS: Mapping[ContractName, Contract] = {
         asks="the benchmark's own sizes, values, dtype and mode",
         reason="what the benchmark itself checks, and nothing else: it suits a kernel that is "
         "written for one size",
+        source="the benchmark's own tests",
         decides=lambda departure: departure.obligation == "published",
     ),
     "core": Contract(
@@ -49,6 +52,7 @@ CONTRACTS: Mapping[ContractName, Contract] = {
         reason="attributes, dtypes, layouts and gradients count where a sentence of the prompt "
         "promises them; that other sizes and finite values count is this project's choice, not "
         "the benchmark's",
+        source="the sentences of the task's published prompt, and this project",
         decides=lambda departure: departure.promised,
     ),
     "torch": Contract(
@@ -56,6 +60,7 @@ CONTRACTS: Mapping[ContractName, Contract] = {
         asks="all inputs that PyTorch's operator takes",
         reason="PyTorch's own function does; gradients count where the prompt promises them, since "
         "they are tried nowhere else",
+        source="PyTorch's operator itself, which is called on every case",
         decides=_takes_part_in_torch,
     ),
 }

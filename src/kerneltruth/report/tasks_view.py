@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec import UNSET
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.documents.facts import DoctorDocument, TaskFacts, TasksDocument
+from kerneltruth.documents.facts import ContractFacts, DoctorDocument, TaskFacts, TasksDocument
 
 
 def tasks_view(document: TasksDocument) -> RenderableType:
     """Return a table of tasks, or one task in full."""
     tasks = document.tasks
     if len(tasks) == 1:
-        return _one(tasks[0])
+        contract = tasks[0].contract
+        shown = () if contract is UNSET else (Text(), _contract(contract))
+        return Group(_one(tasks[0]), *shown)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("task", "category", "dims", "dtypes"):
         table.add_column(column, overflow="fold")
@@ -57,6 +60,22 @@ def _one(task: TaskFacts) -> RenderableType:
     table.add_row("flops", task.flops)
     for shape in task.perf:
         table.add_row("timed at", " ".join(f"{s}={n}" for s, n in shape.items()))
+    return table
+
+
+def _contract(contract: ContractFacts) -> RenderableType:
+    """Show what a contract asks of a task: a line for each obligation, sentences below."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    table.add_row("contract", f"{contract.name}: {contract.asks}")
+    table.add_row("", f"{contract.reason} (source: {contract.source})")
+    for name, obligation in contract.obligations.items():
+        decides = "decides" if obligation.decisive else "is only noted"
+        because = f": {obligation.reason}" if obligation.reason else ""
+        table.add_row(name, f"{decides}{because}")
+        for said in obligation.promises:
+            table.add_row("", Text(f"{said.promise}: “{said.sentence}”"))
     return table
 
 

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kerneltruth.cases.promised import promises_of
 from kerneltruth.documents.facts import TaskDim, TaskFacts, TaskOutput, TasksDocument
+from kerneltruth.oracle.contract import DEFAULT_CONTRACT, contract_named
 from kerneltruth.suites.foreign import is_foreign, listed_at, opened
+from kerneltruth.suites.terms import contract_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
 
 
-def list_tasks(name: str | None, suite: str | None) -> TasksDocument:
-    """Return the document of `tasks --json`: all tasks, those of a suite, or one."""
+def list_tasks(suite: str | None) -> TasksDocument:
+    """Return the document of `tasks --json`: all tasks, or those of a suite.
+
+    The problems of a foreign suite are listed as their files state them.
+    """
     if suite is not None and is_foreign(suite):
-        return _foreign(name, suite)
-    if name:
-        chosen = [find(name, suite)]
-    else:
-        chosen = list((TASKS if suite is None else tasks_of(suite)).values())
+        return TasksDocument(tasks=tuple(map(_outline, listed_at(suite).values())))
+    chosen = (TASKS if suite is None else tasks_of(suite)).values()
     return TasksDocument(tasks=tuple(map(_describe, chosen)))
 
 
-def _foreign(name: str | None, suite: str) -> TasksDocument:
-    """List all problems of a foreign suite as their files state them, or one as it is judged."""
-    if name:
-        with opened(suite) as own:
-            return TasksDocument(tasks=(_describe(find(name, own)),))
-    known = listed_at(suite).values()
-    return TasksDocument(tasks=tuple(map(_outline, known)))
+def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) -> TasksDocument:
+    """Return the document of `tasks NAME --json`: one task with what a contract makes of it.
+
+    Raises:
+        UserError: there is no such task or contract.
+    """
+    terms = contract_named(contract)
+    with opened(suite) as own:
+        task = find(name, own)
+        shown = replace(_describe(task), contract=contract_of(task, terms))
+        return TasksDocument(tasks=(shown,))
 
 
 def _outline(task: Listed) -> TaskFacts:

@@ -1,9 +1,17 @@
-"""What `doctor` says of a machine."""
+"""What `doctor` says of a machine, and `tasks NAME` of a task's contract."""
 
 from blank_documents import document
 from kerneltruth.documents.facts import DoctorDocument, Isolation, Missing
-from kerneltruth.report.tasks_view import doctor_view
+from kerneltruth.report.tasks_view import doctor_view, tasks_view
 from kerneltruth.report.terminal import piped
+from kerneltruth.suites.listing import show_task
+
+
+def test_a_task_is_shown_with_what_decides_and_the_sentences_that_say_so():
+    text = piped(tasks_view(show_task("kernelbenchx/gelu_fp16", None)))
+    assert "Match torch.nn.functional.gelu semantics" in text
+    assert "layouts" in text
+    assert "is only noted: no sentence of the prompt promises it" in text
 
 
 def test_the_doctor_says_what_is_missing_and_how_to_add_it():
