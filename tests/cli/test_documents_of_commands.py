@@ -80,6 +80,16 @@ def test_a_run_of_audit_replays(audited, kt):
     got = document(ran, "replay")
     assert (ran.code, got["findings"], got["reproduced"]) == (0, 1, 1)
     assert got["results"][0]["output"].startswith("same")
+    assert got["results"][0]["obligations"] == ["specials"]
+
+
+def test_replay_runs_the_findings_of_one_obligation(audited, kt):
+    run = document(audited)["run"]
+    chosen = document(kt("replay", run, "--obligation", "specials", "--json"), "replay")
+    assert chosen["findings"] == 1
+    none = kt("replay", run, "--obligation", "shapes")
+    assert (none.code, none.err.count("\n")) == (2, 1)
+    assert "no finding breaks it; they break specials" in none.err
 
 
 def test_check_prints_what_the_contract_lists(kt, finding, failed_run, tmp_path, monkeypatch):

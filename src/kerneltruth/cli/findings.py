@@ -18,6 +18,10 @@ def replay(
     from_snapshot: Annotated[
         bool, typer.Option("--from-snapshot", help="Use the stored inputs, not the seed.")
     ] = False,
+    obligation: Annotated[
+        str | None,
+        typer.Option("--obligation", help="Only findings that break this one, such as shapes."),
+    ] = None,
     suite: options.FindingsSuite = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",

@@ -93,6 +93,7 @@ class ReplayResult(Model, frozen=True, kw_only=True):
 
     finding: str
     id: str
+    obligations: tuple[str, ...]
     inputs: Literal["same", "differ"]
     reference: Literal["same", "differ", "not compared"]
     recorded: VerdictWord
@@ -119,6 +120,7 @@ class MinimizeDocument(Model, frozen=True, kw_only=True):
 
     schema: Literal[1] = 1
     finding: str
+    obligations: tuple[str, ...]
     verdict: VerdictWord
     kind: FailKind | None
     case: Case

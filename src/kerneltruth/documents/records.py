@@ -290,6 +290,8 @@ class Finding(Stored, frozen=True, kw_only=True):
         tf32: whether they admit TF32.
         error_map: where the output is wrong; None where there was none of the right form.
         shown: the smallest case in a line, with the expected and the returned values.
+        obligations: that it breaks, or in which it is a refusal; empty where an earlier version
+            judged.
     """
 
     id: str
@@ -308,6 +310,7 @@ class Finding(Stored, frozen=True, kw_only=True):
     tf32: bool = True
     error_map: ErrorMap | None = None
     shown: str = ""
+    obligations: tuple[str, ...] = ()
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:

@@ -65,6 +65,7 @@ def _minimize(request: MinimizeRequest) -> Events[MinimizeDocument]:
     minimal = replace(found.diagnosis.minimal, strategy="minimized")
     return MinimizeDocument(
         finding=str(path),
+        obligations=finding.obligations,
         verdict=found.verdict.word,
         kind=found.verdict.kind if isinstance(found.verdict, Failed) else None,
         case=finding.case,

@@ -26,6 +26,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
+from kerneltruth.oracle.obligations import OBLIGATIONS
 from kerneltruth.oracle.probes import probe
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.findings import load_finding
@@ -39,7 +40,7 @@ _IN_BETWEEN = 8
 
 def replay_findings(request: ReplayRequest) -> Events[ReplayDocument]:
     """Run findings again; yields a step for each."""
-    files = _files(request.paths)
+    files = _files_of(request)
     with for_findings((load_finding(path) for path in files), request.suite):
         return (yield from _replay_all(files, request))
 
@@ -77,6 +78,28 @@ def finding_at(path: Path) -> Finding:
     finding = load_finding(path)
     refuse_unfit(path, find(finding.task), finding.case)
     return finding
+
+
+def _files_of(request: ReplayRequest) -> list[Path]:
+    """Return the finding files that a request names, of one obligation if it asks for one."""
+    wanted = request.obligation
+    if wanted is not None and wanted.partition(".")[0] not in OBLIGATIONS:
+        raise UserError(f"--obligation {wanted!r}: must be one of {', '.join(OBLIGATIONS)}")
+    files = _files(request.paths)
+    if wanted is None:
+        return files
+    found = {path: load_finding(path).obligations for path in files}
+    chosen = [path for path, broken in found.items() if _is_among(wanted, broken)]
+    if not chosen:
+        others = ", ".join(dict.fromkeys(key for broken in found.values() for key in broken))
+        known = f"they break {others}" if others else "an earlier version recorded none"
+        raise UserError(f"--obligation {wanted}: no finding breaks it; {known}")
+    return chosen
+
+
+def _is_among(wanted: str, obligations: Iterable[str]) -> bool:
+    """Tell whether an obligation is among others; `dtypes` stands for each of its parts."""
+    return any(wanted in (key, key.partition(".")[0]) for key in obligations)
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
@@ -131,6 +154,7 @@ def _not_run(path: Path, finding: Finding, expectation: Expectation) -> ReplayRe
     return ReplayResult(
         finding=str(path),
         id=finding.id,
+        obligations=finding.obligations,
         inputs="same" if same else "differ",
         reference=_same(expectation.digest(), finding.digests.reference),
         recorded=finding.verdict.word,

@@ -147,9 +147,11 @@ class ReplayRequest:
         paths: findings, or run directories.
         from_snapshot: whether the stored inputs are used, not those that the seed gives.
         suite: a suite that a user brings along, if it is not where findings were made.
+        obligation: run only findings that break this one; None means all.
     """
 
     paths: tuple[Path, ...]
+    obligation: str | None = None
     from_snapshot: bool = False
     suite: str | None = None
     device: str = "auto"

@@ -139,6 +139,8 @@ def replay_view(document: ReplayDocument) -> RenderableType:
         if result.verdict:
             kind = f" {result.kind}" if result.kind else ""
             said = f"{result.verdict}{kind}, {said}"
+        if result.obligations:
+            said = f"{', '.join(result.obligations)}: {said}"
         if result.reason:
             said += f": {result.reason}"
         table.add_row(result.id, Text(state, style=style), said)
@@ -152,6 +154,8 @@ def minimize_view(document: MinimizeDocument) -> RenderableType:
     table = _rows()
     verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     table.add_row("verdict", verdict)
+    if document.obligations:
+        table.add_row("breaks", ", ".join(document.obligations))
     _smallest(table, document)
     table.add_row("because", document.explanation)
     table.add_row("tried", f"{document.evaluations} cases")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kerneltruth.documents.model import content_hash, parse, updated
+from kerneltruth.documents.profiles import failing_with
 from kerneltruth.documents.records import Attempt, Digests, Finding
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.runs.files import read_json
@@ -71,6 +72,7 @@ def finding_of(
         tf32=tf32,
         error_map=attempt.error_map,
         shown=attempt.shown,
+        obligations=failing_with(attempt.profile, failure),
     )
 
 

@@ -132,6 +132,7 @@ def test_only_what_compiled_counts_as_compiled():
 def test_a_replay_that_differs_stands_out():
     result = {
         "id": "relu-1",
+        "obligations": ["published", "memory"],
         "reproduced": False,
         "inputs": "same",
         "output": "differ",
@@ -148,6 +149,7 @@ def test_a_replay_that_differs_stands_out():
     )
     text = piped(replay_view(replayed))
     assert "NOT REPRODUCED" in text
+    assert "published, memory: fail nan" in text
     assert "0 of 1 reproduced on cpu" in text
 
 
