@@ -288,7 +288,7 @@ class Binary:
 class Observation:
     """How one Load or Call ended.
 
-    `ended` is one of: `returned`; `raised` (the candidate raised: `error`, `message`, `trace`);
+    `ended` is one of: `returned`; `raised` (the candidate raised: `error`, `message`);
     `load_failed` (the source did not import or has no such entry); `compile_failed` (Triton or
     nvcc refused the kernel); `unsupported` (this machine or the interpreter cannot run it);
     `died` (`signal` or exit code in `message`); `timeout`; `flooded` (too much output);
@@ -314,7 +314,6 @@ class Observation:
     ended: str
     error: str | None = None
     message: str | None = None
-    trace: str | None = None
     signal: int | None = None
     results: tuple[Result, ...] = ()
     buffers: dict[str, Data] = field(default_factory=dict)

@@ -167,10 +167,9 @@ def test_a_complex_result_travels_with_its_parts(opened):
     assert struct.unpack("<2f", result.data) == (1.5, 1.5)
 
 
-def test_an_exception_is_an_observation_with_its_trace(opened):
+def test_an_exception_is_an_observation(opened):
     seen = call(opened("def f(x): raise ValueError('no such luck')"), vector(1.0))
     assert (seen.ended, seen.error, seen.message) == ("raised", "ValueError", "no such luck")
-    assert seen.trace.splitlines()[1].strip() == 'File "candidate_f.py", line 1, in f'
 
 
 def test_random_numbers_repeat_from_call_to_call(opened):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import traceback
 
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.runner.unsupported import UnsupportedError
 
 _MESSAGE = 2000
-_TRACE = 6000
+_LONGEST = 6000
 _COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "MLIRCompilationError"}
 _COMPILE_WORDS = ("Error building extension", "ptxas fatal", "error: unsupported")
 
@@ -27,13 +26,8 @@ def keep_folder() -> None:
     _FOLDER = os.getcwd()
 
 
-def failure(error: BaseException, *, caller: str) -> Observation:
-    """Return the observation that an exception ends in.
-
-    Args:
-        error: as it was caught.
-        caller: the file whose frames come before the candidate's.
-    """
+def failure(error: BaseException) -> Observation:
+    """Return the observation that an exception ends in."""
     cause = _deepest(error)
     try:
         message = str(cause)
@@ -50,23 +44,13 @@ def failure(error: BaseException, *, caller: str) -> Observation:
         ended=ended,
         error=type(cause).__name__.lstrip("_"),
         message=_without_folder(reason_first(message))[:_MESSAGE],
-        trace=_trace(error, caller)[-_TRACE:],
         dirty=_broke_device(cause, message),
     )
 
 
 def reason_first(message: str) -> str:
     """Put what a compiler finds wrong into the message's first line, before the source."""
-    return _PLACED.sub(r"\1 \3\n\2", message[:_TRACE], count=1)
-
-
-def _trace(error: BaseException, caller: str) -> str:
-    """Return the traceback from the candidate's first frame on."""
-    start = error.__traceback__
-    while start is not None and start.tb_frame.f_code.co_filename == caller:
-        start = start.tb_next
-    trace = error.with_traceback(start) if start is not None else error
-    return _without_folder("".join(traceback.format_exception(trace)))
+    return _PLACED.sub(r"\1 \3\n\2", message[:_LONGEST], count=1)
 
 
 def _without_folder(text: str) -> str:

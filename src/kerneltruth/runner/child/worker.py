@@ -9,16 +9,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import linecache
 import math
 import random
 import sys
 import time
-import types
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,12 +28,12 @@ from kerneltruth.runner.child import (
     failures,
     guards,
     kernel_work,
-    models,
     operators,
     optimizers,
     placing,
     settings,
 )
+from kerneltruth.runner.child.entry import Entry, import_entry
 from kerneltruth.runner.protocol import (
     Binary,
     Call,
@@ -51,10 +48,6 @@ from kerneltruth.runner.protocol import (
 from kerneltruth.runner.timing import input_buffers, timed_worker
 from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
 from kerneltruth.runner.unsupported import UnsupportedError
-
-
-class _NoEntry(Exception):
-    """The source loaded but has no such entry."""
 
 
 def make_context(device: str) -> None:
@@ -78,8 +71,7 @@ class Worker:
     def __init__(self, load: Load) -> None:
         self._load = load
         self._device = torch.device(load.device)
-        self._entry: Callable[..., Any] | None = None
-        self._model: type | None = None
+        self._entry: Entry | None = None
         self._compiling = load.mode == "compile"
         self._launches: Any = None
         self._dry: Any = None
@@ -98,23 +90,17 @@ class Worker:
         try:
             self._prepare()
         except UnsupportedError as error:
-            return failures.failure(error, caller=__file__)
+            return failures.failure(error)
         except Exception as error:
             # No code of the candidate has run yet.
-            return replace(failures.failure(error, caller=__file__), ended="lost")
+            return replace(failures.failure(error), ended="lost")
         try:
-            found = getattr(_import(self._load), self._load.entry, None)
-            if not callable(found):
-                raise _NoEntry(f"the source loads, and has no callable {self._load.entry!r}")
+            self._entry = import_entry(self._load, self._device)
         except BaseException as error:
-            seen = failures.failure(error, caller=__file__)
+            seen = failures.failure(error)
             if seen.ended == "raised":
                 seen = replace(seen, ended="load_failed")
             return replace(seen, seconds=time.perf_counter() - start)
-        if isinstance(found, type):
-            self._model = found
-        else:
-            self._entry = found
         return Observation(ended="returned", seconds=time.perf_counter() - start)
 
     def _prepare(self) -> None:
@@ -177,13 +163,13 @@ class Worker:
                 work = kernel_work.collect(values, seen=seen)
                 observation = replace(observation, work=work)
         except BaseException as error:
-            observation = failures.failure(error, caller=__file__)
+            observation = failures.failure(error)
         kernel_work.end()
         try:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)
         except BaseException as error:
-            observation = failures.failure(error, caller=__file__)
+            observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
 
     def time(self, message: ChildMessage) -> Observation:
@@ -192,12 +178,12 @@ class Worker:
         try:
             observation = self._timed(message)
         except BaseException as error:
-            observation = failures.failure(error, caller=__file__)
+            observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
 
     def leave(self) -> None:
         """Release all that the entry holds, and restore PyTorch's settings."""
-        self._entry = self._model = None
+        self._entry = None
         self._tracks.clear()
         _forget_compiled()
         settings.restore(self._settings)
@@ -279,7 +265,7 @@ class Worker:
         aside = [optimizers.set_aside(row) for row in rows]
         owners = [optimizers.parameters(row, gradients) for row, gradients in aside]
         gradients = aside[0][1]
-        entry, bound = self._bound([row for row, _ in aside], as_it_is=bool(gradients))
+        entry, bound = self._loaded.bound([row for row, _ in aside], as_it_is=bool(gradients))
         if compiled is not None:
             entry = torch.compile(entry, mode=compiled, dynamic=False)
         calls: list[Callable[[], Any]] = [
@@ -308,7 +294,7 @@ class Worker:
         owners = optimizers.parameters(arguments, gradients)
         arguments = [_requiring(a) if a.name in call.gradients_of else a for a in arguments]
         leaves = [a.value for a in arguments if a.name in call.gradients_of]
-        entry, ((positional, named),) = self._bound(
+        entry, ((positional, named),) = self._loaded.bound(
             [arguments], as_it_is=bool(gradients), reused=call.reused
         )
         if call.reused:
@@ -325,43 +311,10 @@ class Worker:
             torch.cuda.synchronize(self._device)
         return values
 
-    def _bound(
-        self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool, reused: bool = False
-    ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, Any]]]]:
-        """Build the entry once, and bind each buffer's arguments to its signature.
-
-        A `reused` model has been called with other values than those of the first buffer.
-        """
-        if self._model is not None and models.is_described(rows[0]):
-            entry, inputs = models.build(self._model, rows[0], self._home, reused=reused)
-            return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
-        entry, left = self._callable(rows[0], as_it_is=as_it_is)
-        wanted, forward = {a.name for a in left}, getattr(entry, "forward", entry)
-        bound: list[tuple[Sequence[Any], dict[str, Any]]] = [
-            binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows
-        ]
-        if reused and self._model is not None and not as_it_is:
-            models.call_with_other_values(entry, *bound[0])
-        return entry, bound
-
     @property
-    def _home(self) -> str | torch.device:
-        """Return the device of a model, as the candidate sees it."""
-        return "cuda" if emulation.is_on() else self._device
-
-    def _callable(
-        self, arguments: Sequence[binding.Offered], *, as_it_is: bool
-    ) -> tuple[Callable[..., Any], Sequence[binding.Offered]]:
-        """Return the entry; a model is built from the attributes that its constructor takes."""
-        if self._model is None or as_it_is:
-            entry = self._entry or self._model
-            assert entry is not None
-            return entry, arguments
-        own = [a for a in arguments if not a.tensor and binding.knows(self._model, a.name)]
-        model = self._model(**{a.name: a.value for a in own})
-        if isinstance(model, torch.nn.Module):
-            model = model.to(self._home)
-        return model, [a for a in arguments if a not in own]
+    def _loaded(self) -> Entry:
+        assert self._entry is not None
+        return self._entry
 
     def _observed(self, values: Sequence[Any], inputs: list[placing.PlacedInput]) -> Observation:
         if self._compiling:
@@ -431,22 +384,3 @@ def _compiled(observation: Observation, binaries: tuple[Binary, ...]) -> Observa
             observation, ended="compile_failed", error="CompilationError", message=refused.error
         )
     return replace(observation, binaries=binaries)
-
-
-def _import(load: Load) -> types.ModuleType:
-    """Run the source as a module, from a file in the private folder (Triton reads it there)."""
-    name = "candidate_" + "".join(c if c.isalnum() else "_" for c in Path(load.filename).stem)
-    path = Path.cwd() / f"{name}.py"
-    path.write_text(load.source, encoding="utf-8", errors="surrogatepass")
-    code = compile(load.source, str(path), "exec", dont_inherit=True)
-    linecache.cache[str(path)] = (
-        len(load.source),
-        None,
-        load.source.splitlines(keepends=True),
-        str(path),
-    )
-    module = types.ModuleType(name)
-    module.__file__ = str(path)
-    sys.modules[name] = module
-    exec(code, module.__dict__)
-    return module

@@ -1,7 +1,5 @@
 """What an exception in the child is made of."""
 
-import json
-
 import pytest
 
 from kerneltruth.runner.child import failures
@@ -26,11 +24,11 @@ class Mute(Exception):
         raise ValueError("no words")
 
 
-def seen(error, caller="nowhere.py"):
+def seen(error):
     try:
         raise error
     except Exception as caught:
-        return failure(caught, caller=caller)
+        return failure(caught)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +61,7 @@ def test_the_kernels_own_exception_is_named_not_the_interpreters_wrapper():
     try:
         raise InterpreterError("in the interpreter") from IndexError("17")
     except InterpreterError as caught:
-        found = failure(caught, caller="nowhere.py")
+        found = failure(caught)
     assert (found.error, found.message) == ("IndexError", "17")
 
 
@@ -78,20 +76,9 @@ def test_an_exception_without_words_is_one_all_the_same():
     assert seen(Mute()).message == "<str() of the exception raised>"
 
 
-def test_the_trace_begins_behind_the_callers_frames():
-    try:
-        json.loads("{")
-    except ValueError as caught:
-        whole, cut = (failure(caught, caller=name).trace for name in ("nowhere.py", __file__))
-    assert "test_failures.py" in whole
-    assert "test_failures.py" not in cut
-    assert "json" in cut
-
-
 def test_no_message_holds_the_private_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(failures, "_FOLDER", "")
     keep_folder()
     found = seen(FileNotFoundError(f"{tmp_path}/weights.bin"))
     assert found.message == "weights.bin"
-    assert str(tmp_path) not in found.trace
