@@ -33,10 +33,9 @@ from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task

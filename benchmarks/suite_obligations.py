@@ -26,11 +26,10 @@ from kerneltruth.documents.records import Attempt, ProfileEntry
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, contract_named
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.obligations import OBLIGATIONS
 from kerneltruth.oracle.plan import Plan

@@ -10,10 +10,9 @@ from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.explain.reproducer.script import script
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate

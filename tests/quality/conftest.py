@@ -5,10 +5,9 @@ import pytest
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS

@@ -22,11 +22,10 @@ from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, 
 from kerneltruth.engine.devices import begin
 from kerneltruth.engine.outcomes import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.peers import Draw, DrawCache, answer, run_all

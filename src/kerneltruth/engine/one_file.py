@@ -32,12 +32,11 @@ from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckReques
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.dealing import planned_cases
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore

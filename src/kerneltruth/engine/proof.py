@@ -16,9 +16,8 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
 from kerneltruth.documents.verdict import is_bad
 from kerneltruth.errors import UserError
-from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference

@@ -53,8 +53,8 @@ from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.reference_facts import store_facts
 from kerneltruth.suites.submission import Broken
-from kerneltruth.suites.task_facts import store_facts
 from kerneltruth.tasks.registry import accepted_by
 
 # Judging is mostly CPU work, so this many judges share a GPU.

@@ -16,6 +16,7 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     Verdict,
 )
+from kerneltruth.explain.localize.evidence import worst_index
 from kerneltruth.oracle.dtypes import NAMES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import Ruling
@@ -64,12 +65,7 @@ def _wrong_output(
     for want, got, here in zip(expectation.outputs, ruling.outputs, marked, strict=False):
         if here is None or not bool(here.any()):
             continue
-        error = (got.to(torch.float64) - want.reference.to(torch.float64)).abs()
-        error = torch.where(error.isnan(), torch.inf, error)
-        error = torch.where(here, error, -1.0)
-        flat = int(error.reshape(-1).argmax())
-        at = tuple(int(i) for i in np.unravel_index(flat, got.shape))
-        return want, got, at
+        return want, got, worst_index(got, want.reference, here)
     return None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import (
     Attempt,
     BinaryRecord,
     CandidateRef,
+    Judgement,
 )
 from kerneltruth.documents.verdict import (
     CompileError,
@@ -19,7 +21,6 @@ from kerneltruth.documents.verdict import (
     UnsupportedHere,
     Verdict,
 )
-from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import CaseLoop
 from kerneltruth.oracle.hazards import hazards
@@ -32,6 +33,23 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.score import score
 from kerneltruth.runner.candidate import is_torch_only
 from kerneltruth.runner.protocol import Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseJudged:
+    """Event: a case was judged."""
+
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded:
+    """Event: the candidate has its verdict; always the last event of an attempt."""
+
+    attempt: Attempt
+
+
+Event = CaseJudged | AttemptEnded
 
 
 def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:

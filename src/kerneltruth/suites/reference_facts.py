@@ -10,13 +10,17 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from kerneltruth.documents.facts import ReferenceRecord
+from kerneltruth.runs.tasks_file import read_tasks, write_tasks
 from kerneltruth.tasks.expressions import evaluate
+from kerneltruth.tasks.registry import FOREIGN, find
 from kerneltruth.tasks.spec import Task
 
 _OWN = "kerneltruth.tasks"
@@ -50,6 +54,23 @@ def facts_of(task: Task) -> ReferenceFacts:
         parameters=len(task.call_order()),
         flops=_flops(task),
     )
+
+
+def store_facts(run: Path, tasks: Iterable[str]) -> None:
+    """Store the facts of these tasks in a run, beside those that it has.
+
+    A foreign suite's tasks are left out: making one may take seconds, and their references are not
+    only torch operators.
+    """
+    known = read_tasks(run)
+    missing = {t for t in tasks if t not in known and t.partition("/")[0] not in FOREIGN}
+    if not missing:
+        return
+    for task in sorted(missing):
+        own = find(task)
+        facts = {name: v for name, v in asdict(facts_of(own)).items() if v is not None}
+        known[task] = ReferenceRecord(**facts, dtypes=tuple(own.dtypes))
+    write_tasks(run, known)
 
 
 def _flops(task: Task) -> float | None:

@@ -18,9 +18,8 @@ from kerneltruth.documents.verdict import (
     UnsupportedHere,
 )
 from kerneltruth.oracle import case_loop
-from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 

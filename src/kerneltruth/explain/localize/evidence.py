@@ -171,10 +171,8 @@ def matches(
     return luck(chosen=chosen, offered=offered, total=total) <= chance
 
 
-def worst_index(values: Values) -> tuple[int, ...]:
+def worst_index(output: Tensor, reference: Tensor, wrong: Tensor) -> tuple[int, ...]:
     """Return the wrong element that matters most: a NaN or infinity, else the largest error."""
-    error = (values.output - values.reference).abs()
-    error = torch.where(error.isnan(), torch.inf, error)
-    error = torch.where(values.wrong, error, -torch.ones_like(error))
-    flat = int(error.reshape(-1).argmax())
-    return tuple(map(int, np.unravel_index(flat, error.shape)))
+    error = (output.to(torch.float64) - reference.to(torch.float64)).abs()
+    error = torch.where(wrong, error.nan_to_num(torch.inf, torch.inf), -1.0)
+    return tuple(map(int, np.unravel_index(int(error.reshape(-1).argmax()), error.shape)))

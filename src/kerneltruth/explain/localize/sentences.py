@@ -147,7 +147,7 @@ def _counted(evidence: FailureEvidence, values: Values) -> str:
 
 def _worst(evidence: FailureEvidence, values: Values) -> str:
     """Describe the worst element, with the inputs at the same place if there are any."""
-    index = worst_index(values)
+    index = worst_index(values.output, values.reference, values.wrong)
     expected, got = float(values.reference[index]), float(values.output[index])
     shown = f"{expected:.6g}", f"{got:.6g}"
     if shown[0] == shown[1]:

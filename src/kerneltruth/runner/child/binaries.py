@@ -11,6 +11,9 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from kerneltruth.runner.protocol import Binary
 
 _ELF_MAGIC = b"\x7fELF"
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -116,3 +119,24 @@ def _count_sass(code: bytes) -> int:
     while words and words[-1] & _OPCODE_MASK == _NOP:
         words.pop()
     return len(words)
+
+
+def describe(kernel: Any, *, name: str, target: str, **more: Any) -> Binary:
+    """Return the facts of a kernel that Triton has compiled."""
+    asm, metadata = kernel.asm, kernel.metadata
+    facts = BinaryFacts()
+    if "cubin" in asm:
+        facts = read_cubin(asm["cubin"])
+    elif "amdgcn" in asm:
+        facts = read_amdgcn(asm["amdgcn"])
+    return Binary(
+        kernel=name,
+        target=target,
+        ok=True,
+        registers=facts.registers,
+        spills=facts.spills,
+        shared_bytes=getattr(metadata, "shared", None),
+        instructions=facts.instructions,
+        num_warps=getattr(metadata, "num_warps", None),
+        **more,
+    )

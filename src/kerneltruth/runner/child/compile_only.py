@@ -20,12 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import autotune, launches
-from kerneltruth.runner.child.binaries import BinaryFacts, read_amdgcn, read_cubin
+from kerneltruth.runner.child.binaries import describe, read_cubin
 from kerneltruth.runner.child.failures import reason_first
 from kerneltruth.runner.protocol import Binary
 
@@ -178,7 +177,7 @@ def _run_compiling(original: Callable[..., Any]) -> Callable[..., Any]:
                     _report(self.fn.__name__, name, refused.text)
         if failed is not None:
             raise failed.error
-        return kernels[0] if kernels else _NoKernel(self.fn.__name__)
+        return kernels[0] if kernels else _NoKernel(self.fn)
 
     return run
 
@@ -221,7 +220,8 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
             refused = _RefusedError(error, _one_text(error, "".join(diagnostics)))
             _STATE.refusals[key] = refused
             raise refused from error
-        _STATE.binaries.append(_describe(src.name, kernel, time.perf_counter() - start))
+        seconds, target_name = time.perf_counter() - start, _STATE.targets[_STATE.current]
+        _STATE.binaries.append(describe(kernel, name=src.name, target=target_name, seconds=seconds))
         return kernel
 
     return compile_
@@ -243,41 +243,18 @@ def _check_resources(metadata: Any) -> None:
             raise OutOfResources(needed, limit, what)
 
 
-def _describe(name: str, kernel: Any, seconds: float) -> Binary:
-    if "cubin" in kernel.asm:
-        facts = read_cubin(kernel.asm["cubin"])
-    else:
-        facts = read_amdgcn(kernel.asm["amdgcn"]) if "amdgcn" in kernel.asm else BinaryFacts()
-    return Binary(
-        kernel=name,
-        target=_STATE.targets[_STATE.current],
-        ok=True,
-        registers=facts.registers,
-        spills=facts.spills,
-        shared_bytes=kernel.metadata.shared,
-        instructions=facts.instructions,
-        num_warps=kernel.metadata.num_warps,
-        seconds=seconds,
-    )
-
-
 def _report(kernel: str, target: str, text: str) -> None:
     if (kernel, target, text) not in _STATE.reported:
         _STATE.reported.add((kernel, target, text))
         _STATE.binaries.append(Binary(kernel=kernel, target=target, ok=False, error=text))
 
 
-class _NoKernel:
+class _NoKernel(launches.WarmKernel):
     """Returned if no target has a kernel: answers host code's questions, launches nothing."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.n_regs, self.n_spills, self.n_max_threads = 0, 0, MAX_THREADS
-        self.metadata = SimpleNamespace(name=name, shared=1, num_warps=4, num_ctas=1)
-        self.asm: dict[str, str] = {}
-
-    def _init_handles(self) -> None:
-        return None
+    def __init__(self, function: Any) -> None:
+        super().__init__(function, {})
+        self.n_regs, self.metadata.shared = 0, 1
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         return lambda *args, **kwargs: None

@@ -22,7 +22,7 @@ class _NoEntry(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CandidateEntry:
     """A function, or a class whose instances are called.
 
     Attributes:
@@ -70,7 +70,7 @@ class Entry:
         return model, [a for a in arguments if a not in own]
 
 
-def import_entry(load: Load, device: torch.device) -> Entry:
+def import_entry(load: Load, device: torch.device) -> CandidateEntry:
     """Import a candidate's source, and return its entry.
 
     Raises:
@@ -79,7 +79,7 @@ def import_entry(load: Load, device: torch.device) -> Entry:
     found = getattr(_import(load), load.entry, None)
     if not callable(found):
         raise _NoEntry(f"the source loads, and has no callable {load.entry!r}")
-    return Entry(found=found, device=device)
+    return CandidateEntry(found=found, device=device)
 
 
 def _import(load: Load) -> types.ModuleType:

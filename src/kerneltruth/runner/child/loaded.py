@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.runner.child.binaries import read_cubin
+from kerneltruth.runner.child.binaries import describe
 from kerneltruth.runner.protocol import Binary
 
 _MOST = 64
@@ -37,17 +37,11 @@ def _compiled(function: Any) -> Iterator[Any]:
 
 
 def _binary(kernel: Any) -> Binary:
-    asm, metadata = kernel.asm, kernel.metadata
-    facts = read_cubin(asm["cubin"]) if "cubin" in asm else None
+    asm = kernel.asm
     major, minor = torch.cuda.get_device_capability()
-    return Binary(
-        kernel=str(getattr(metadata, "name", "kernel")),
+    return describe(
+        kernel,
+        name=str(getattr(kernel.metadata, "name", "kernel")),
         target=f"sm_{major}{minor}",
-        ok=True,
-        registers=None if facts is None else facts.registers,
-        spills=None if facts is None else facts.spills,
-        shared_bytes=getattr(metadata, "shared", None),
-        instructions=None if facts is None else facts.instructions,
-        num_warps=getattr(metadata, "num_warps", None),
         tensor_cores=bool(_TENSOR_CORES.search(asm["ptx"])) if "ptx" in asm else None,
     )

@@ -33,7 +33,7 @@ from kerneltruth.runner.child import (
     placing,
     settings,
 )
-from kerneltruth.runner.child.entry import Entry, import_entry
+from kerneltruth.runner.child.entry import CandidateEntry, import_entry
 from kerneltruth.runner.protocol import (
     Binary,
     Call,
@@ -71,7 +71,7 @@ class Worker:
     def __init__(self, load: Load) -> None:
         self._load = load
         self._device = torch.device(load.device)
-        self._entry: Entry | None = None
+        self._entry: CandidateEntry | None = None
         self._compiling = load.mode == "compile"
         self._launches: Any = None
         self._dry: Any = None
@@ -312,7 +312,7 @@ class Worker:
         return values
 
     @property
-    def _loaded(self) -> Entry:
+    def _loaded(self) -> CandidateEntry:
         assert self._entry is not None
         return self._entry
 
