@@ -46,6 +46,7 @@ lint: $(VENV)/.lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file benchmarks/mypy.ini
 	@$(BIN)/lint-imports
 	@$(BIN)/python benchmarks/structure.py
 	@$(BIN)/python benchmarks/check_links.py

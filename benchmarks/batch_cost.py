@@ -59,7 +59,7 @@ def by_message(device: str, candidates: int) -> tuple[list[str], list[tuple[Any,
                 what += " of graphs" if message.graphs else " of calls"
             found[who, what].append(time.perf_counter() - began)
 
-    Side.do = timed  # type: ignore[method-assign]
+    setattr(Side, "do", timed)  # noqa: B010
     lines = []
     with Runner(device=device, cache_root=cache_root()) as runner:
         runner.start(("time", "time_compiled"))
@@ -107,7 +107,7 @@ def _spent(
         found.clear()
         found.update(kept)
     costs = {key: getattr(document, key) for key in ("import_s", "first_call_s", "compile_s")}
-    return {"all": took, **costs, **document.spent}
+    return {"all": took, **costs, **(document.spent or {})}
 
 
 def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:
@@ -174,6 +174,7 @@ def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:
 
 
 def _track(device: str, inputs: BenchInputs) -> timed_worker.TimedWorker:
+    call: dict[str, Callable[..., Any]]
     call = {"softmax": lambda x: torch.softmax(x, -1), "matmul": torch.matmul}
 
     def ready(offered: Any) -> list[Callable[[], Any]]:

@@ -45,7 +45,7 @@ def measured(device: str) -> dict[str, Any]:
             timed = benchmarker.time(task, baseline_sources(task)["control"])
             benchmarker.close(wait=True)
             for shape in timed.shapes or ():
-                eager = plain(shape.baselines["eager"])
+                eager: Any = plain(shape.baselines["eager"])
                 found[f"{name}: {shape.summary}"] = {**eager, "us": shape.candidate_us}
     card = getattr(torch.cuda.get_device_properties(device), "uuid", None)
     return {

@@ -105,7 +105,7 @@ def kernels_of(suite: str | None, only: list[str]):
             said = f"{name}[{shape}]" + (f" x{times}" if times > 1 else "")
             yield said, repeated(task, times), task, timed_cases(task)[shape]
     for name in only:
-        task = find(key_of(name, suite), suite)
+        task = find(key_of(name, suite or ""), suite)
         for shape, case in enumerate(timed_cases(task)):
             yield f"{name}[{shape}]", baseline_sources(task)["eager"], task, case
 

@@ -17,7 +17,7 @@ from kerneltruth.documents.verdict import Declined, Passed, is_bad
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Done, Lost
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Scheduler
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
@@ -95,9 +95,10 @@ def evaluate_all(
         evaluator.warm()
         ordered = sorted(jobs, key=lambda job: job.task not in DEAR)
         judges = workers or len(os.sched_getaffinity(0))
-        for event in LocalPool(
+        pool: Scheduler[EvaluationRequest, Evaluation] = LocalPool(
             work=lambda job, report: evaluate(evaluator, job, report), workers=judges
-        ).run(ordered):
+        )
+        for event in pool.run(ordered):
             if isinstance(event, Done):
                 yield event.job, event.result
             elif isinstance(event, Lost):

@@ -71,10 +71,12 @@ def compare(
     """Run one control's cases on both."""
     task = find(job.task)
     found: Found = {}
-    settings = {"deadline_s": job.plan.deadline_s}
+    deadline_s = job.plan.deadline_s
     with (
-        CandidateSession(task, job.candidate, cpu.runner, cpu.cache, **settings) as here,
-        CandidateSession(task, job.candidate, gpu.runner, cpu.cache, **settings) as there,
+        CandidateSession(task, job.candidate, cpu.runner, cpu.cache, deadline_s=deadline_s) as here,
+        CandidateSession(
+            task, job.candidate, gpu.runner, cpu.cache, deadline_s=deadline_s
+        ) as there,
     ):
         for case in cases_of(task, each):
             expectation = cpu.cache.get(task, case)

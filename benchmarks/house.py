@@ -81,7 +81,7 @@ def measured() -> dict[str, Any]:
     lines = {path: len(path.read_text().splitlines()) for path in known.values()}
     own = {p: n for p, n in lines.items() if not DECLARATIONS.search(short(str(p)))}
     functions = [
-        (node.end_lineno - node.lineno + 1, f"{short(str(path))}:{node.name}")
+        ((node.end_lineno or node.lineno) - node.lineno + 1, f"{short(str(path))}:{node.name}")
         for path, tree in trees.items()
         if path in own
         for node in ast.walk(tree)

@@ -61,10 +61,10 @@ def operand(dtype: str, kind: str, index: int) -> np.ndarray[Any, Any]:
     if dtype not in FLOATS:
         low, high = (-100, 100) if dtype.startswith("int") else (0, 100)
         if kind == "ordinary":
-            numbers = rng.integers(low, high, N)
+            whole = rng.integers(low, high, N)
             if index == 1:
-                numbers = np.where(numbers == 0, 7, numbers)
-            return numbers.astype(f"int{width}").view(f"uint{width}")
+                whole = np.where(whole == 0, 7, whole)
+            return whole.astype(f"int{width}").view(f"uint{width}")
         return rng.integers(0, 2**width - 1, N, dtype=f"uint{width}", endpoint=True)
     numbers = rng.standard_normal(N) * np.exp2(rng.integers(-3, 4, N))
     if kind == "special":

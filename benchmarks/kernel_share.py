@@ -41,8 +41,10 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 
-COLUMNS = ("id", "origin", "task", "verdict", "tool", "line", "case", "stored", "jit", "launched")
-COLUMNS += ("torch", "entry")
+COLUMNS = (
+    *("id", "origin", "task", "verdict", "tool", "line", "case", "stored", "jit", "launched"),
+    *("torch", "entry"),
+)
 # A share of the device's time that leaves room for copies of a few elements alone.
 WHOLE = 0.995
 # Launching, or asking for shapes and memory, is no work of PyTorch's.

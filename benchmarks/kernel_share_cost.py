@@ -47,7 +47,7 @@ def judged(evaluator: Evaluator, asked: EvaluationRequest, rounds: int) -> tuple
         spent.append(time.perf_counter() - began)
         return fact
 
-    case_loop.kernel_fact = timed
+    setattr(case_loop, "kernel_fact", timed)  # noqa: B010
     whole = []
     for _ in range(rounds + 1):
         began = time.perf_counter()
@@ -92,7 +92,7 @@ def main() -> None:
             whole, probe = judged(evaluator, asked, options.rounds)
             rows.append((entry.name, whole, probe, counting(evaluator, asked)))
     evaluator.close()
-    total, probes, counts = (sum(row[i] for row in rows) for i in (1, 2, 3))
+    total, probes, counts = (sum(column) for column in [*zip(*rows, strict=True)][1:])
     lines = [
         f"{len(rows)} controls, {options.cases} cases each: the probe takes {probes / total:.2%} "
         f"of a judgement, counting adds {counts / total:.2%}.",

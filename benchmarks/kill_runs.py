@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import machine
@@ -155,15 +157,17 @@ def one_round(
     """One disturbed run and its resumptions; outcomes, whether harm was done, resumptions."""
     out = disk.path / "run"
     shutil.rmtree(out, ignore_errors=True)
-    limit = None
+    limit: Callable[[], None] | None = None
     if kind == "disk" and not disk.mounted:
         size = random.Random(seed).randrange(2_000, 30_000)
 
-        def limit() -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command(options, submissions, out), preexec_fn=limit, **quiet)
+        limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
+    process = subprocess.Popen(
+        command(options, submissions, out),
+        preexec_fn=limit,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(after_s)
     harmed = limit is not None or disturb(kind, process, disk, random.Random(seed))

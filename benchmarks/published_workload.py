@@ -89,6 +89,7 @@ def report(runs: dict[str, dict[str, Any]]) -> list[str]:
     import machine
 
     rows = []
+    timed: list[tuple[str, dict[str, Any], float, Any]]
     timed = [(label, run, run["whole_s"], AIMS[label]) for label, run in runs.items()]
     timed.append(("warm, imports left out", runs["warm"], runs["warm"]["seconds"], ""))
     for label, run, seconds, aim in timed:
