@@ -37,11 +37,20 @@ def fit(
     if 0 in sizes.values():
         ordinary = {s: n or 1 for s, n in sizes.items()}
         fitted = shapes.shrink(ordinary, axes, keep, affordable)
-        fitted |= {s: 0 for s, n in sizes.items() if n == 0}
-        return None if shapes.violations(task, fitted, settings, empty=True) else fitted
+        return _emptied(task, fitted, sizes, settings) or _emptied(
+            task, shapes.repair(task, axes, fitted, settings, keep), sizes, settings
+        )
     if not exact:
         sizes = shapes.shrink(sizes, axes, keep, affordable, odd=odd)
     return shapes.repair(task, axes, sizes, settings, keep)
+
+
+def _emptied(task: Task, fitted: Sizes | None, sizes: Sizes, settings: Settings) -> Sizes | None:
+    """Return the fitted sizes with the requested dims of 0, or None if the task has no such."""
+    if fitted is None:
+        return None
+    fitted = fitted | {s: 0 for s, n in sizes.items() if n == 0}
+    return None if shapes.violations(task, fitted, settings, empty=True) else fitted
 
 
 def fit_anywhere(

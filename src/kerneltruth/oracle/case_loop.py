@@ -139,7 +139,10 @@ class CaseLoop:
         unfit = _unfit(session, expectation)
         if unfit is not None:
             self.tally.skipped[unfit] += 1
-            self.profile.leave_out(case, UnsupportedHere(reason=unfit))
+            if expectation.invalid is None:
+                self.profile.leave_out(case, UnsupportedHere(reason=unfit))
+            else:
+                self.profile.reject(case, unfit)
             if session.cannot_take(expectation) is not None:
                 self.profile.lacks_dtype(case.dtype, unfit)
             return

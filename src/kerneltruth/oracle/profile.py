@@ -45,6 +45,10 @@ from kerneltruth.tasks.spec import Task
 Outcome = Literal["held", "broken", "refused"]
 # An obligation whose cases are refused this often, and never held, is not tried again.
 REFUSALS = 3
+# An obligation whose cases PyTorch's operator rejects this often does not apply.
+REJECTIONS = 3
+# What an operator may have no meaning for: it rejects any of it alike.
+OUTSIDE: frozenset[Obligation] = frozenset({"specials", "empty"})
 UNREACHED = "none of the cases that the budget allows tries it"
 LEFT_OUT = "left out by the chosen dtypes or strategies"
 SAME_WITHOUT = "fails alike without it"
@@ -89,6 +93,7 @@ class ProfileBuilder:
     _masked: set[str] = field(default_factory=set)
     _unjudged: dict[str, Verdict] = field(default_factory=dict)
     _lacking: dict[str, str] = field(default_factory=dict)
+    _rejected: Counter[str] = field(default_factory=Counter)
     _known: dict[str, Departure] = field(default_factory=dict)
     _everywhere: bool = False
 
@@ -143,6 +148,16 @@ class ProfileBuilder:
         departing = departures(self.task, case, self.published)
         for key in [d.key for d in departing] or ["published"]:
             self._unjudged.setdefault(key, reason)
+
+    def reject(self, case: Case, reason: str) -> None:
+        """Note that PyTorch's operator takes no such case."""
+        self.leave_out(case, UnsupportedHere(reason=reason))
+        departing = departures(self.task, case, self.published)
+        self._rejected.update(d.key for d in departing if d.obligation in OUTSIDE)
+
+    def _is_outside(self, key: str) -> bool:
+        tried = self._held[key] or key in self._failures
+        return self._rejected[key] >= REJECTIONS and not tried
 
     def lacks_dtype(self, dtype: str, reason: str) -> None:
         """Note that the candidate's language has no such dtype; it decides nothing then."""
@@ -230,7 +245,7 @@ class ProfileBuilder:
                 yield key, self._unjudged.get(key)
 
     def _decides(self, key: str) -> bool:
-        if key in self._lacking:
+        if key in self._lacking or self._is_outside(key):
             return False
         tried = self._held[key] or key in self._failures or key in self._unjudged
         return self.contract.decides(self._known[key]) and bool(tried or not self.is_narrowed)
@@ -254,6 +269,9 @@ class ProfileBuilder:
         )
         if key in self._lacking:
             return replace(found, status="not_applicable", reason=self._lacking[key])
+        if self._is_outside(key):
+            reason = self._why_not(key, reason)
+            return replace(found, status="not_applicable", reason=reason)
         if key in self._broken:
             return replace(found, status="broken")
         if found.failure is not None:

@@ -13,6 +13,7 @@ from kerneltruth.documents.verdict import Crashed, Failed, Passed, RuntimeFault,
 from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.profile import (
     REFUSALS,
+    REJECTIONS,
     SAME_WITHOUT,
     UNREACHED,
     WRONG_AS_PUBLISHED,
@@ -213,3 +214,27 @@ def test_entries_stand_in_the_order_of_the_obligations():
     assert keys[:3] == ["published", "shapes", "values"]
     assert keys.index("attributes") < keys.index("layouts") < keys.index("specials")
     assert profile_of().profile()["attributes"].status == "not_applicable"
+
+
+def _rejected(times, contract="torch"):
+    builder = ProfileBuilder(
+        task=RELU, published=PUBLISHED, contract=CONTRACTS[contract], fails=Candidate()
+    )
+    for seed in range(times):
+        case = replace(PUBLISHED, recipe="nan_injected", domain="extended", seed=seed)
+        builder.reject(case, "the operator rejects the case: not finite")
+    return builder
+
+
+def test_specials_that_the_operator_rejects_each_time_do_not_apply():
+    builder = _rejected(REJECTIONS)
+    entry = builder.profile()["specials"]
+    assert (entry.status, entry.decisive) == ("not_applicable", False)
+    assert entry.reason == "the operator rejects the case: not finite"
+    assert "specials" not in dict(builder.undecided())
+
+
+def test_one_rejected_case_leaves_an_obligation_not_tried():
+    builder = _rejected(1)
+    assert builder.profile()["specials"].status == "not_tried"
+    assert "specials" in dict(builder.undecided())
