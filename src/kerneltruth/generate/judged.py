@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Attempt
+from kerneltruth.documents.records import Attempt, ProfileEntry
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.outcomes import call_stage
 from kerneltruth.generate.example import shown
@@ -17,8 +18,23 @@ from kerneltruth.tasks.model import Task
 
 # Counterexamples up to this many elements show numbers; larger ones show shapes.
 MOST_NUMBERS = 32
-# Variations of a task have names that the candidate does not know.
-_HIDDEN_NAME = re.compile(r" = _\w+")
+# Names that the model does not get: of variations of a task, and of the judge's kinds of values.
+_HIDDEN_NAMES = re.compile(r" = _\w+|, only these do: [\w, ]+")
+_ASKED: Mapping[str, str] = {
+    "published": "the published sizes and values",
+    "shapes": "other sizes",
+    "values": "other finite values",
+    "attributes": "other arguments",
+    "dtypes": "other data types",
+    "layouts": "inputs that are not contiguous",
+    "specials": "NaN, infinities, extreme values",
+    "empty": "a dim of 0",
+    "gradients": "the gradient",
+    "interface": "form of the results",
+    "memory": "use of memory",
+    "repeatable": "the same result again",
+    "kernel": "the work is done by kernels of your own",
+}
 
 
 def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Review:
@@ -37,7 +53,7 @@ def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Revi
             stage="perf",
             kind="value",
             detail=perf.detail or "",
-            explanation="It is right on small inputs, and wrong at a shape at which it is timed.",
+            explanation="It is right on other inputs, and wrong at a shape at which it is timed.",
             passed=attempt.cases,
             cases=attempt.cases,
         )
@@ -46,12 +62,30 @@ def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Revi
         stage="perf" if reached == "exe" and perf is not None else reached,
         kind=getattr(attempt.verdict, "kind", None),
         detail=_detail(attempt),
-        explanation=_HIDDEN_NAME.sub("", attempt.explanation),
+        explanation=_HIDDEN_NAMES.sub("", attempt.explanation),
+        broken=tuple(_broken(attempt.profile)),
         counterexample="" if attempt.minimal is None else counterexample(task, attempt.minimal),
         passed=attempt.cases - attempt.failed,
         cases=attempt.cases,
         timings=timings_of(perf),
     )
+
+
+def _broken(profile: Mapping[str, ProfileEntry]) -> Iterator[str]:
+    """Name what is broken or refused, the worst first; a refusal beyond the contract harms none."""
+    entries = [(key, e) for key, e in profile.items() if key != "kernel" or e.decisive]
+    for status, decisive in (("broken", True), ("refused", True), ("broken", False)):
+        for key, entry in entries:
+            if (entry.status, entry.decisive) == (status, decisive):
+                obligation, _, part = key.partition(".")
+                named = part if obligation == "dtypes" else _ASKED[obligation]
+                yield f"- {obligation} ({named}): {_in_words(entry)}"
+
+
+def _in_words(entry: ProfileEntry) -> str:
+    verdict = entry.failure.verdict if entry.failure else None
+    kind = getattr(verdict, "kind", None) or (verdict.word if verdict else entry.status)
+    return f"{entry.status}, {kind.replace('_', ' ')}"
 
 
 def counterexample(task: Task, case: Case) -> str:
@@ -61,7 +95,7 @@ def counterexample(task: Task, case: Case) -> str:
     small = sum(t.numel() for t in tensors) <= MOST_NUMBERS
     lines = [f"    {n} = {_argument(v, small)}" for n, v in inputs if not n.startswith("_")]
     if not small:
-        lines.append(f"    (values: {case.recipe.replace('_', ' ')})")
+        lines.append(f"    (values: {_in_range(tensors)})")
     if case.layout != "contiguous":
         lines.append(f"    (the tensors are not contiguous in memory: {case.layout})")
     return "\n".join(lines)
@@ -74,6 +108,20 @@ def _argument(value: object, small: bool) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_argument(v, small) for v in value) + "]"
     return repr(value)
+
+
+def _in_range(tensors: Sequence[torch.Tensor]) -> str:
+    """Describe values without naming how they are drawn: `from -3 to 89.5, with NaN`."""
+    values = torch.cat(
+        [
+            t.detach().flatten().abs().double() if t.is_complex() else t.detach().flatten().double()
+            for t in tensors
+        ]
+    )
+    finite = values[values.isfinite()]
+    said = f"from {finite.min():.4g} to {finite.max():.4g}" if finite.numel() else "none finite"
+    said += ", with NaN" if values.isnan().any() else ""
+    return said + (", with infinities" if values.isinf().any() else "")
 
 
 def _detail(attempt: Attempt) -> str:

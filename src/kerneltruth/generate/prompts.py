@@ -7,7 +7,7 @@ its prompts, so that answers to different prompts are never mixed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -30,8 +30,10 @@ _TEMPLATES: Mapping[str, frozenset[str]] = {
     "problem": frozenset({"name", "description", "source"}),
     "example": frozenset({"case", "inputs", "outputs"}),
     "reference": frozenset({"source"}),
-    "broken": frozenset({"outcome", "detail", "counterexample", "worse"}),
-    "wrong": frozenset({"explanation", "detail", "counterexample", "passed", "worse"}),
+    "broken": frozenset({"outcome", "detail", "obligations", "counterexample", "worse"}),
+    "wrong": frozenset(
+        {"explanation", "detail", "obligations", "counterexample", "passed", "worse"}
+    ),
     "slow": frozenset({"timings", "advice", "worse"}),
     "worse": frozenset({"outcome"}),
 }
@@ -107,6 +109,7 @@ class Prompts:
                 "broken",
                 outcome=_BROKEN[review.outcome],
                 detail=review.detail or review.explanation or "It does not say why.",
+                obligations=_listed(review.broken),
                 counterexample=_labelled(review.counterexample),
                 worse=note,
             )
@@ -114,6 +117,7 @@ class Prompts:
             "wrong",
             explanation=review.explanation or review.detail,
             detail=review.detail,
+            obligations=_listed(review.broken),
             counterexample=_labelled(review.counterexample),
             passed=str(review.passed),
             worse=note,
@@ -142,6 +146,10 @@ def load_prompts(folder: Path | None = None) -> Prompts:
 
 def _labelled(counterexample: str) -> str:
     return f"The smallest input found that shows it:\n\n{counterexample}" if counterexample else ""
+
+
+def _listed(broken: Sequence[str]) -> str:
+    return "\n".join(("What it does not keep, the worst first:", "", *broken)) if broken else ""
 
 
 def _in_short(review: Review) -> str:

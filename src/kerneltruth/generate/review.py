@@ -44,6 +44,7 @@ class Review:
         stage: the last stage reached: `call`, `exe` or `perf`.
         detail: the verdict's reason.
         explanation: where and how the output is wrong.
+        broken: the obligations that it breaks or refuses, a line each, the worst first.
         counterexample: the smallest failing input, in words; empty if there is none.
         passed: cases that it got right before it failed.
         cases: cases judged.
@@ -55,6 +56,7 @@ class Review:
     kind: str | None = None
     detail: str = ""
     explanation: str = ""
+    broken: tuple[str, ...] = ()
     counterexample: str = ""
     passed: int = 0
     cases: int = 0

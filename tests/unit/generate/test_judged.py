@@ -1,14 +1,18 @@
 """From an attempt to the review that the model gets."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
 from blank_documents import document
+from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Attempt, CandidateRef
+from kerneltruth.documents.records import Attempt, CandidateRef, Judgement, ProfileEntry
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
 from kerneltruth.documents.verdict import CompileError, Failed, Passed, RuntimeFault
 from kerneltruth.generate.judged import counterexample, review_of
+from kerneltruth.generate.prompts import load_prompts
 from kerneltruth.tasks.registry import find
 
 REF = CandidateRef(sha256="0" * 64, path="softmax.py", language="triton", entry="softmax")
@@ -18,6 +22,10 @@ TASK = find("kernelbenchx/softmax")
 def attempt(verdict, **fields):
     given = {"cases": 8, "failed": 1, **fields}
     return Attempt(task=TASK.key, candidate=REF, verdict=verdict, **given)
+
+
+def entry(status, **fields):
+    return ProfileEntry(status=status, promised=True, **fields)
 
 
 def review(made, perf=None):
@@ -46,7 +54,7 @@ def test_of_a_large_one_shapes_and_kind_of_values_are_shown(case):
     large = replace(case.with_dims(M=7, N=300), layout="transposed", recipe="exp_edge")
     text = counterexample(TASK, large)
     assert "input = a float32 tensor of shape (7, 300)" in text
-    assert "(values: exp edge)" in text
+    assert re.search(r"\(values: from -?[0-9.]+ to [0-9.]+\)", text)
     assert "not contiguous in memory: transposed" in text
     assert "_rank" not in text
 
@@ -99,3 +107,46 @@ def test_the_review_has_no_doubtful_times():
     perf = CandidateTimes(outcome="timing_suspect", shapes=(document(ShapeTimes),))
     told = review(attempt(Passed(), failed=0), perf)
     assert not told.says_something
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_no_feedback_names_how_the_judge_draws_values(case, recipe):
+    drawn = replace(case.with_dims(M=7, N=300), literals=(), recipe=recipe, seed=987654321)
+    failure = Judgement(case=drawn, verdict=Failed(kind="value", detail="3 of 3 are wrong"))
+    profile = {
+        "published": entry("held"),
+        "values": entry("broken", decisive=True, failure=failure),
+        "specials": entry("broken", failure=failure),
+    }
+    made = attempt(
+        failure.verdict,
+        failure=failure,
+        minimal=drawn,
+        profile=profile,
+        explanation=f"Ordinary values do not show it, only these do: {recipe}, ties.",
+    )
+    text = load_prompts().feedback(review(made), worse=None)
+    assert "Ordinary values do not show it." in text
+    assert "(values: from " in text
+    assert not re.search(rf"\b({recipe}|{recipe.replace('_', ' ')}|ties)\b", text), text
+    assert str(drawn.seed) not in text.split()
+
+
+def test_feedback_lists_what_is_broken_with_the_worst_first(case):
+    wrong = Judgement(case=case, verdict=Failed(kind="nan", detail="1 of 3"))
+    raised = Judgement(case=case, verdict=RuntimeFault(error="ValueError", detail="no"))
+    profile = {
+        "published": entry("held"),
+        "shapes": entry("refused", decisive=True, failure=raised),
+        "dtypes.float16": entry("broken", decisive=True, failure=wrong),
+        "layouts": entry("broken", failure=wrong),
+        "specials": entry("refused", failure=raised),
+        "kernel": entry("broken"),
+    }
+    text = load_prompts().feedback(review(attempt(wrong.verdict, profile=profile)), worse=None)
+    listed = [line for line in text.splitlines() if line.startswith("- ")]
+    assert listed == [
+        "- dtypes (float16): broken, nan",
+        "- shapes (other sizes): refused, runtime error",
+        "- layouts (inputs that are not contiguous): broken, nan",
+    ]
