@@ -215,7 +215,7 @@ class Attempt(Model, frozen=True, kw_only=True):
         failed: how many of them break or refuse what the contract asks.
         dtypes: the same by dtype, and how many calls came back to be judged.
         declined: refusals in the extended domain.
-        unrefereeable: cases that were replaced because their bound has no teeth, by reason.
+        unrefereeable: cases that were replaced because their bound lets a decoy pass, by reason.
         void: cases that were replaced because PyTorch's own function fails them too, by reason.
         skipped: cases not run, with a count and the reason.
         interface: outputs whose form differs from the promise while their values are right.

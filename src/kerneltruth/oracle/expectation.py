@@ -69,11 +69,11 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
         inputs = with_out(inputs, only.shape, only.promised, case.seed)
     expected = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
     # Decoys of a large output take as long as its evaluations.
-    return expected if made.few else replace(expected, unrefereeable=_toothless(task, expected))
+    return expected if made.few else replace(expected, unrefereeable=_passed_decoy(task, expected))
 
 
-def _toothless(task: Task, made: Expectation) -> str | None:
-    """Name a decoy that the bounds let through, or None if they have teeth.
+def _passed_decoy(task: Task, made: Expectation) -> str | None:
+    """Name a decoy that the bounds let through, or None if they reject all.
 
     A decoy replaces one output; a case without elements to judge passes.
     """

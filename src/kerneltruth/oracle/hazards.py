@@ -33,7 +33,7 @@ def hazards(profile: Mapping[str, ProfileEntry], notes: Iterable[InterfaceNote])
 
 def _broken(profile: Mapping[str, ProfileEntry]) -> Iterator[tuple[str, str]]:
     for key, entry in profile.items():
-        # A right result harms nobody, whichever kernel computed it.
+        # A right result does no harm, whichever kernel computed it.
         silent = entry.status == "broken" and key != "kernel"
         if silent and not entry.decisive and entry.failure is not None:
             yield key, f"{_how(entry.failure.verdict)} {_where(key, entry.failure)}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kerneltruth.documents.records import ProfileEntry
 
-# What an obligation earns. A refusal harms nobody; a wrong result does, even after many right ones.
+# What an obligation earns. A refusal does no harm; a wrong result does, even after many right ones.
 HELD, REFUSED, BROKEN_AT_MOST = 1.0, 0.5, 0.25
 # Shares of a kernel that keeps all that its contract asks, of one that does not, and of the rest.
 PASSING, FAILING, BEYOND = 0.9, 0.8, 0.1

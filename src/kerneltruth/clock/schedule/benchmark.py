@@ -117,7 +117,7 @@ class InterleavedBenchmark(BenchmarkBatches):
                 if reason is not None and len(self.disturbed) < self.effort.repeats:
                     self.disturbed.append(reason)
                     continue
-                # After so many disturbed blocks every block counts: the device does not get calmer.
+                # A device that disturbs this many does not get calmer: further blocks count.
                 self.blocks.append(block)
                 self.overheads.append(overheads)
                 if index >= least and self.checks and not int(self.rng.integers(1, 0, EVERY)):
