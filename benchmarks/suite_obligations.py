@@ -23,7 +23,7 @@ from typing import Any
 import machine
 import torch
 
-from kerneltruth.documents.records import Attempt, ProfileEntry
+from kerneltruth.documents.records import OBLIGATIONS, Attempt, ProfileEntry
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost
@@ -32,7 +32,6 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, contract_named
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.obligations import OBLIGATIONS
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened

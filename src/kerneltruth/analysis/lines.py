@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from sys import intern
+from typing import cast, get_args
 
 from kerneltruth.analysis.results import (
     NOT_JUDGED,
@@ -16,6 +17,7 @@ from kerneltruth.analysis.results import (
     TORCH_ONLY,
     WHEN_TIMED,
     WRONG,
+    Obliged,
     Ratio,
     Result,
     TimedShape,
@@ -24,7 +26,7 @@ from kerneltruth.analysis.results import (
 )
 from kerneltruth.clock.statistics.summary import Outcome
 from kerneltruth.documents.model import Json
-from kerneltruth.documents.records import DtypeCount
+from kerneltruth.documents.records import DtypeCount, Status
 
 JsonObject = Mapping[str, Json]
 
@@ -81,6 +83,8 @@ def result_of(line: JsonObject, run: int) -> Result:
         checks=_checks(line),
         timing=_timing(perf),
         same_as=_text(line, "same_as"),
+        profile=_profile(attempt),
+        contract=_text(attempt, "contract") or "",
         role=_text(line, "role"),
     )
 
@@ -170,6 +174,26 @@ def _dtypes(attempt: JsonObject) -> dict[str, DtypeCount]:
         return {}
     word = _object(failure, "verdict").get("verdict")
     return {dtype: _count(1, int(word == "fail"), 1)}
+
+
+def _profile(attempt: JsonObject) -> dict[str, Obliged]:
+    profile = _object(attempt, "profile")
+    return {intern(name): _obliged(_object(profile, name)) for name in profile}
+
+
+def _obliged(entry: JsonObject) -> Obliged:
+    status = entry.get("status")
+    if status not in _STATUSES:
+        raise ValueError(f"its profile holds the status {status!r}")
+    return _ended(cast(Status, status), bool(entry.get("promised")), bool(entry.get("decisive")))
+
+
+_STATUSES = get_args(Status)
+
+
+@lru_cache(maxsize=64)
+def _ended(status: Status, promised: bool, decisive: bool) -> Obliged:
+    return Obliged(status, promised, decisive)
 
 
 def _failed_when_timed(dtypes: dict[str, DtypeCount], perf: JsonObject) -> dict[str, DtypeCount]:

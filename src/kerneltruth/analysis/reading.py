@@ -207,6 +207,8 @@ def _sharing(result: Result, first: Result) -> Result:
         finding=first.finding,
         # What a peer said came with each submission; what was run here was run once.
         checks={**first.checks, **result.checks},
+        profile=first.profile,
+        contract=first.contract,
         timing=first.timing if result.timing is None else result.timing,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT, Outcome
-from kerneltruth.documents.records import DtypeCount
+from kerneltruth.documents.records import DtypeCount, Status
 
 # Outcomes due to the machine, the suite or this run, not to the candidate.
 # The language of a source with no kernel of its own.
@@ -22,6 +22,14 @@ TIMED = "timed"
 # Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
 WRONG = "wrong"
 WHEN_TIMED = "when_timed"
+
+
+class Obliged(NamedTuple):
+    """How an obligation ended, by what the task's prompt promises and the contract asks."""
+
+    status: Status
+    promised: bool = True
+    decisive: bool = True
 
 
 # Tuples, since a large study has half a million of these, and they are made in half the time.
@@ -152,6 +160,8 @@ class Result:
         checks: results of the peers' checks: pass, fail or error; a verdict that came with the
             submission goes by `published:` and the check's name.
         same_as: key of the attempt whose source this one repeats, and whose outcome it shares.
+        profile: how each obligation ended, by name; empty where no case could be tried.
+        contract: whose obligations decided; empty where an earlier version judged.
         role: control or bug, of a kernel of the built-in corpus that `audit` judged.
     """
 
@@ -180,6 +190,8 @@ class Result:
     checks: Mapping[str, str] = field(default_factory=dict)
     timing: Timing | None = None
     same_as: str | None = None
+    profile: Mapping[str, Obliged] = field(default_factory=dict)
+    contract: str = ""
     role: str | None = None
 
     @property

@@ -26,6 +26,7 @@ from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
+from kerneltruth.analysis.survival import illusion_places, survival
 from kerneltruth.analysis.trajectories import trajectories
 from kerneltruth.documents.analysis import AnalyzeDocument, TorchOnlyCount
 from kerneltruth.documents.effects import DevianceTables
@@ -36,6 +37,7 @@ from kerneltruth.documents.rates import (
     StageRatesBy,
     UnsolvedTables,
 )
+from kerneltruth.documents.survival import SurvivalCurvesBy, SurvivalTables
 from kerneltruth.errors import UserError
 
 T = TypeVar("T")
@@ -51,6 +53,7 @@ BY = (
     ("method", "dtype"),
     ("category", "method", "dtype"),
 )
+SURVIVAL_BY = (("method",), ("model",))
 SPEED_BY = ((), METHOD, CATEGORY)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 KS = (1, 5, 10)
@@ -133,6 +136,8 @@ def tables(
         ),
         audit=audit_counts(study),
         illusions=_illusions(study),
+        survival=_survival(study),
+        illusion_places=illusion_places(study),
         deviance=_deviance(study, seed),
         trajectories=trajectories(study.distinct),
         portability=portability(study),
@@ -229,6 +234,13 @@ def _illusions(study: Study) -> IllusionTables:
             IllusionRatesBy(by=by, rows=illusion_rates(study, by)) for by in (CATEGORY, METHOD)
         ),
         findings=illusions(study),
+    )
+
+
+def _survival(study: Study) -> SurvivalTables:
+    return SurvivalTables(
+        overall=survival(study),
+        by=tuple(SurvivalCurvesBy(by=by, rows=survival(study, by)) for by in SURVIVAL_BY),
     )
 
 

@@ -21,6 +21,7 @@ from kerneltruth.documents.rates import (
     SpeedupRow,
     UnsolvedTables,
 )
+from kerneltruth.documents.survival import IllusionPlaces, SurvivalTables
 
 
 class AnalyzedRun(Model, frozen=True, kw_only=True):
@@ -69,6 +70,8 @@ class AnalyzeDocument(Model, frozen=True, kw_only=True):
     efficiency: tuple[EfficiencyRow, ...]
     audit: AuditedKernels | None
     illusions: IllusionTables
+    survival: SurvivalTables
+    illusion_places: tuple[IllusionPlaces, ...]
     deviance: DevianceTables
     trajectories: RefinementTables
     portability: PortabilityTables | None

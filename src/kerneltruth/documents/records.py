@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import field
@@ -15,6 +15,22 @@ from kerneltruth.documents.verdict import FailKind, Verdict
 
 Headers = Literal["lean", "full"]
 Status = Literal["held", "broken", "refused", "not_tried", "not_applicable"]
+Obligation = Literal[
+    "published",
+    "shapes",
+    "values",
+    "attributes",
+    "dtypes",
+    "layouts",
+    "specials",
+    "empty",
+    "gradients",
+    "interface",
+    "memory",
+    "repeatable",
+    "kernel",
+]
+OBLIGATIONS: tuple[Obligation, ...] = get_args(Obligation)
 Environment = dict[str, str | None]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

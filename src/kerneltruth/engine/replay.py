@@ -11,7 +11,7 @@ from typing import Literal
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents import records
 from kerneltruth.documents.checks import ReplayDocument, ReplayResult
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.records import OBLIGATIONS, Finding
 from kerneltruth.documents.verdict import CompileError, Failed, FailKind, Verdict, is_bad
 from kerneltruth.engine.devices import TARGETS, cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
@@ -26,7 +26,6 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
-from kerneltruth.oracle.obligations import OBLIGATIONS
 from kerneltruth.oracle.probes import probe
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.findings import load_finding

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from msgspec.structs import replace
 
@@ -17,26 +16,11 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.values import FLOAT_KINDS
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Obligation
 from kerneltruth.documents.verdict import Failed, FailKind, Verdict
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Scalar, Task
 
-Obligation = Literal[
-    "published",
-    "shapes",
-    "values",
-    "attributes",
-    "dtypes",
-    "layouts",
-    "specials",
-    "empty",
-    "gradients",
-    "interface",
-    "memory",
-    "repeatable",
-    "kernel",
-]
-OBLIGATIONS: tuple[Obligation, ...] = get_args(Obligation)
 BEYOND = "beyond"
 # What breaks an obligation whatever the inputs.
 OF_KIND: Mapping[FailKind, Obligation] = {

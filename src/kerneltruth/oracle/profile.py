@@ -11,7 +11,7 @@ from typing import Literal, cast
 from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Judgement, ProfileEntry
+from kerneltruth.documents.records import OBLIGATIONS, Judgement, Obligation, ProfileEntry
 from kerneltruth.documents.verdict import (
     OF_SEVERAL_CALLS,
     CompileError,
@@ -31,9 +31,7 @@ from kerneltruth.oracle.contract import Contract
 from kerneltruth.oracle.judge import wrong_form
 from kerneltruth.oracle.obligations import (
     BEYOND,
-    OBLIGATIONS,
     Departure,
-    Obligation,
     blame,
     departures,
     most_ordinary,

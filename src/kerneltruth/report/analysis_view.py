@@ -31,6 +31,7 @@ from kerneltruth.report.figures import (
     times_within,
     visible,
 )
+from kerneltruth.report.survival_view import survival_parts
 
 # Break-downs shown by default; the others are in --json.
 SHOWN = (("category",), ("method", "model"), ("dtype",))
@@ -50,7 +51,13 @@ def analysis_view(
     if not document.attempts:
         return Group(*parts)
     if document.audit is not None:
-        return Group(*parts, *_audit(document.audit), *_illusions(document), *_exports(document))
+        return Group(
+            *parts,
+            *_audit(document.audit),
+            *_illusions(document),
+            *survival_parts(document),
+            *_exports(document),
+        )
     parts += _rates(document, shown)
     parts += _unsolved(document)
     parts += _pass_at_k(document)
@@ -58,6 +65,7 @@ def analysis_view(
     parts += _speedups(document)
     parts += _efficiency(document)
     parts += _illusions(document)
+    parts += survival_parts(document)
     parts += deviance_parts(document.deviance)
     parts += trajectory_parts(document.trajectories)
     parts += portability_parts(document.portability)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kerneltruth.cases.promised import Promise, promises_of
 from kerneltruth.documents.facts import ContractFacts, ObligationFacts, PromiseFacts
+from kerneltruth.documents.records import Obligation
 from kerneltruth.oracle.contract import Contract
-from kerneltruth.oracle.obligations import Departure, Obligation, obligations_of
+from kerneltruth.oracle.obligations import Departure, obligations_of
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.sentences import sentence_of
 from kerneltruth.tasks.spec import Task
