@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from kerneltruth.cases import shapes
@@ -33,6 +35,18 @@ def published_case(task: Task, *, seed: int, device: str) -> Case:
         generate(task, strategies=("default",), seed=seed, count=1, device=device, dtypes=(dtype,))
     )
     return replace(found, strategy="published")
+
+
+def reduction(task: Task, published: Case) -> str | None:
+    """Return at which sizes the published inputs are tried, if not at the benchmark's own."""
+    own = dict(task.benchmark.dims)
+    if task.first or published.sizes == own:
+        return None
+    return f"tried at {_sizes(published.sizes)}; the benchmark has {_sizes(own)}"
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return " ".join(f"{symbol}={n}" for symbol, n in sizes.items())
 
 
 def _affordable(task: Task, case: Case, device: Device) -> dict[str, int] | None:

@@ -207,7 +207,8 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
         promised: whether the task's prompt promises it.
         decisive: whether the contract asks it.
         cases: how many cases held.
-        reason: why it was refused or not tried.
+        reason: why it was refused or not tried; of `published`, at which sizes it was tried, if
+            these are smaller than the benchmark's.
         failure: the first case that breaks it, or that is refused.
         finding: name of the finding's file; None where there is none.
     """

@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
+from kerneltruth.cases.published import reduction
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import OBLIGATIONS, Judgement, Obligation, ProfileEntry
 from kerneltruth.documents.verdict import (
@@ -275,7 +276,8 @@ class ProfileBuilder:
         if found.failure is not None:
             return replace(found, status="refused", reason=_line(found.failure.verdict))
         if found.cases:
-            return found
+            size = reduction(self.task, self.published) if key == "published" else None
+            return replace(found, reason=size)
         return replace(found, status="not_tried", reason=self._why_not(key, reason))
 
     def _why_not(self, key: str, reason: str) -> str:

@@ -93,6 +93,9 @@ def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
         by_status[entry.status][key] = entry
     if by_status["held"]:
         table.add_row("held", ", ".join(by_status["held"]))
+    for key, entry in by_status["held"].items():
+        if entry.reason:
+            table.add_row("", f"{key}: {entry.reason}")
     for status in ("broken", "refused"):
         for key, entry in by_status[status].items():
             if status == "broken" and not entry.decisive:

@@ -216,6 +216,22 @@ def test_entries_stand_in_the_order_of_the_obligations():
     assert profile_of().profile()["attributes"].status == "not_applicable"
 
 
+def test_the_published_inputs_say_where_they_are_smaller_than_the_benchmarks():
+    small = replace(PUBLISHED, dims=(("M", 2), ("N", 4)))
+    builder = ProfileBuilder(
+        task=RELU, published=small, contract=CONTRACTS["core"], fails=Candidate()
+    )
+    add(builder, Judgement(case=small, verdict=Passed()))
+    entry = builder.profile()["published"]
+    own = " ".join(f"{symbol}={n}" for symbol, n in RELU.benchmark.dims.items())
+    assert entry.status == "held"
+    assert entry.reason == f"tried at M=2 N=4; the benchmark has {own}"
+
+
+def test_the_published_inputs_at_the_benchmarks_sizes_say_nothing():
+    assert profile_of((PUBLISHED, Passed())).profile()["published"].reason is None
+
+
 def _rejected(times, contract="torch"):
     builder = ProfileBuilder(
         task=RELU, published=PUBLISHED, contract=CONTRACTS[contract], fails=Candidate()
