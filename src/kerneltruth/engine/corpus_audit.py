@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -24,7 +23,7 @@ from kerneltruth.engine.evaluator import (
 from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
@@ -115,8 +114,10 @@ def _judge(
     done, cases = total - len(jobs), 0
     # By task, so that a judge finds the expectations of its last job again.
     ordered = sorted(jobs, key=lambda job: job.task)
-    workers = options.workers or len(os.sched_getaffinity(0))
-    for event in LocalPool(work=evaluator.evaluate, workers=workers).run(ordered):
+    pool: Scheduler[EvaluationRequest, Evaluation] = LocalPool(
+        work=evaluator.evaluate, workers=judges_at_once(options.workers)
+    )
+    for event in pool.run(ordered):
         match event:
             case Progress(news=count):
                 cases += count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -41,7 +40,7 @@ from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, RunRequest, Ste
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
 from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
@@ -66,12 +65,8 @@ def judge_submissions(
     options: RunRequest, runner: Runner, start: float
 ) -> Generator[Step, None, RunDocument]:
     """Judge with a runner that is warming up; `start` is when the command began."""
-    with opened(options.suite, runner, judges=_judges(options)) as suite:
+    with opened(options.suite, runner, judges=judges_at_once(options.workers)) as suite:
         return (yield from _judge(options, suite or options.suite, runner, start))
-
-
-def _judges(options: RunRequest) -> int:
-    return options.workers or len(os.sched_getaffinity(0))
 
 
 def _judge(
@@ -182,7 +177,7 @@ class _Run:
             work=PerfStage(self._evaluator, baselines=self._options.against or None).time,
             lost=_not_timed,
         )
-        workers = _judges(self._options)
+        workers = judges_at_once(self._options.workers)
         return LocalPool(work=self._evaluator.evaluate, workers=workers, then=timed)
 
     def _on_ray(self) -> RayCluster[EvaluationRequest, Evaluation]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec.structs import asdict
@@ -14,7 +13,7 @@ from kerneltruth.documents.suites import FlaggedCase, ProofSummary, SuiteDocumen
 from kerneltruth.engine.proof import NO_TIME, Proof, by_category, counted, prove
 from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
@@ -43,7 +42,7 @@ def audit_suite(
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
-    with opened(options.suite, runner, judges=_judges(options)) as suite:
+    with opened(options.suite, runner, judges=judges_at_once(options.workers)) as suite:
         return (yield from _audit_suite(replace(options, suite=suite), runner, start))
 
 
@@ -51,27 +50,12 @@ def _audit_suite(
     options: AuditRequest, runner: Runner, start: float
 ) -> Generator[Step, None, SuiteDocument]:
     jobs = _jobs(options)
-    cache = ExpectationCache(Policy())
-
-    until = math.inf if options.budget_s is None else start + options.budget_s
-
-    def evaluate(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
-        if time.monotonic() > until:
-            return None
-        proof = _proof(job, runner, cache, options, until=until, tell=report)
-        # Deriving a problem's task may take seconds.
-        return None if proof.skipped[NO_TIME] and not proof.cases else proof
-
-    runner.versions()
     proofs: list[Proof] = []
     begun: dict[str, Proof] = {}
     # The last tasks of a user's suite are usually the largest: start them early, not alone at the
     # end.
     in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
-    # Give up a case that takes longer than this.
-    late = until + AFTER_BUDGET_S
-    pool = LocalPool(work=evaluate, workers=_judges(options), until=late)
-    for event in pool.run(in_turn):
+    for event in _scheduler(options, runner, start).run(in_turn):
         match event:
             case Progress(job=job, news=proof):
                 begun[job.task] = proof
@@ -83,22 +67,42 @@ def _audit_suite(
                 proofs.append(proof)
             case Lost(job=job, reason=reason):
                 proofs.append(_failed(job, reason))
-        last = proofs[-1]
-        begun[last.task] = last
-        cases = sum(sum(proof.cases.values()) for proof in begun.values())
-        text = f"{last.task}: {'holds' if last.holds else 'DOES NOT HOLD'} ({cases} cases)"
-        yield Step(done=len(proofs), total=len(jobs), text=text, notable=not last.holds)
-    order = [job.task for job in jobs]
+        begun[proofs[-1].task] = proofs[-1]
+        yield _step(proofs, begun, total=len(jobs))
     for task in begun.keys() - {proof.task for proof in proofs}:
         begun[task].skipped[NO_TIME] += 1
         proofs.append(begun[task])
+    order = [job.task for job in jobs]
     proofs.sort(key=lambda proof: order.index(proof.task))
     not_judged = [*{*order} - {proof.task for proof in proofs}]
     return _document(options, runner.device, proofs, not_judged, seconds=time.monotonic() - start)
 
 
-def _judges(options: AuditRequest) -> int:
-    return options.workers or len(os.sched_getaffinity(0))
+def _scheduler(
+    options: AuditRequest, runner: Runner, start: float
+) -> Scheduler[ProofJob, Proof | None]:
+    """Return what proves tasks, each in a judge, until the budget is spent."""
+    cache = ExpectationCache(Policy())
+    until = math.inf if options.budget_s is None else start + options.budget_s
+
+    def evaluate(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
+        if time.monotonic() > until:
+            return None
+        proof = _proof(job, runner, cache, options, until=until, tell=report)
+        # Deriving a problem's task may take seconds.
+        return None if proof.skipped[NO_TIME] and not proof.cases else proof
+
+    runner.versions()
+    # Give up a case that takes longer than this.
+    late = until + AFTER_BUDGET_S
+    return LocalPool(work=evaluate, workers=judges_at_once(options.workers), until=late)
+
+
+def _step(proofs: Sequence[Proof], begun: Mapping[str, Proof], *, total: int) -> Step:
+    last = proofs[-1]
+    cases = sum(sum(proof.cases.values()) for proof in begun.values())
+    text = f"{last.task}: {'holds' if last.holds else 'DOES NOT HOLD'} ({cases} cases)"
+    return Step(done=len(proofs), total=total, text=text, notable=not last.holds)
 
 
 def _jobs(options: AuditRequest) -> list[ProofJob]:

@@ -6,7 +6,6 @@ The cases come from a seed derived for this purpose, so that the model never see
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluato
 from kerneltruth.engine.perf_stage import PerfStage
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Scheduler
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Scheduler, judges_at_once
 from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
@@ -70,7 +69,7 @@ class Reviewer:
         self._evaluator = Evaluator(policy=Policy(), runner=runner)
         self._tasks = tasks
         self._suite = suite
-        self._workers = options.workers or len(os.sched_getaffinity(0))
+        self._workers = judges_at_once(options.workers)
         self._plan = Plan(
             seed=derive(options.seed, "feedback"),
             cases=options.cases or CASES,

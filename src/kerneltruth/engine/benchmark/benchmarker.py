@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from statistics import median
 from typing import cast
 
 from msgspec import structs
@@ -20,20 +19,19 @@ from kerneltruth.clock.integrity.suspicion import by_events
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
-from kerneltruth.clock.schedule.confirmation import resolve_suspicion, retime_baselines
+from kerneltruth.clock.schedule.confirmation import resolve_suspicion
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.timing import AloneTimes, CandidateTimes, ShapeTimes
+from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
-from kerneltruth.engine.benchmark.measured import Costs, Measured, concluded, times_of
+from kerneltruth.engine.benchmark.measured import Measured, concluded, costs_of, retimed, times_of
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import (
     FinishedBenchmark,
-    conditions_record,
     finished,
     shape_document,
 )
@@ -189,7 +187,7 @@ class Benchmarker:
         )
 
     def _document(self, found: FinishedBenchmark) -> ShapeTimes:
-        """Benchmark once; if grading lacks memory, free what others hold and try again."""
+        """Grade a benchmark; if grading lacks memory, free what others hold and try again."""
         document = shape_document(found, machine=self._machine)
         if lacks_memory(document.graded.not_graded or "") and self.baseline_cache.free_memory():
             return shape_document(found, machine=self._machine)
@@ -212,7 +210,8 @@ class Benchmarker:
                 measured.stop(error, case.summary())
                 return measured
             if measured.costs is None:
-                measured.costs = self._costs(side, None if child is None else child.loaded.seconds)
+                import_s = None if child is None else child.loaded.seconds
+                measured.costs = costs_of(side, import_s, on_gpu=self._on_gpu)
         return measured
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
@@ -242,41 +241,8 @@ class Benchmarker:
     ) -> list[ShapeTimes]:
         """Time beaten baselines once more, now that the candidate is gone."""
         with timing(self._runner.device), self.baseline_cache.background.batches():
-            return [*map(self._looked_at, shapes, benchmarks)]
-
-    def _looked_at(self, shape: ShapeTimes, benchmark: InterleavedBenchmark) -> ShapeTimes:
-        # Baselines that restarted at a later shape have no buffers for this one any more.
-        there = {side.name for side in benchmark.sides if side.buffers}
-        beaten = [
-            name
-            for name, baseline in shape.baselines.items()
-            if baseline.outcome == "faster" and name in there
-        ]
-        if not beaten:
-            return shape
-        self._gone()
-        watch = self._machine.watch()
-        watch.disturbance()
-        look = retime_baselines(benchmark, beaten, capped="power_capped" in shape.flags)
-        watch.disturbance()
-        alone_us = {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()}
-        return structs.replace(
-            shape,
-            alone=AloneTimes(us=alone_us, conditions=conditions_record(watch)),
-            baselines={
-                name: structs.replace(b, outcome="tie") if name in look.hindered else b
-                for name, b in shape.baselines.items()
-            },
-            flags=(*shape.flags, "baseline_hindered") if look.hindered else shape.flags,
-        )
-
-    def _costs(self, side: Side, import_s: float | None) -> Costs:
-        return Costs(
-            import_s=import_s,
-            first_call_s=side.first_s,
-            compile_s=max(side.first_s - side.second_s, 0.0),
-            launch_us=side.launch_s * 1e6 if self._on_gpu else None,
-        )
+            looks = zip(shapes, benchmarks, strict=True)
+            return [retimed(*look, self._machine, alone=self._gone) for look in looks]
 
     def _benchmark(self, setup: TimingSetup, side: Side, candidate: Candidate) -> FinishedBenchmark:
         with self._spent.on("references"):

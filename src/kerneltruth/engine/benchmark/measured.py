@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 
 from msgspec import UNSET, UnsetType, structs
 
 from kerneltruth.clock.integrity.valid_baselines import NotValid
-from kerneltruth.clock.protocol.sides import SideError
-from kerneltruth.documents.timing import CandidateTimes, ShapeTimes, TimeOutcome
+from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.clock.schedule.confirmation import retime_baselines
+from kerneltruth.documents.timing import AloneTimes, CandidateTimes, ShapeTimes, TimeOutcome
 from kerneltruth.engine.benchmark.baselines import CANDIDATE
-from kerneltruth.engine.benchmark.shape_document import CONTRADICTED, FinishedBenchmark
+from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.shape_document import (
+    CONTRADICTED,
+    FinishedBenchmark,
+    conditions_record,
+)
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 
 
@@ -100,3 +109,43 @@ def _reason(error: SideError) -> str:
     said = " ".join(text for text in (seen.error, seen.message) if text)
     said = ": ".join(text for text in (seen.ended, said) if text)
     return str(error) if isinstance(error, NotValid) else said
+
+
+def costs_of(side: Side, import_s: float | None, *, on_gpu: bool) -> Costs:
+    """Return what a candidate's first calls cost."""
+    return Costs(
+        import_s=import_s,
+        first_call_s=side.first_s,
+        compile_s=max(side.first_s - side.second_s, 0.0),
+        launch_us=side.launch_s * 1e6 if on_gpu else None,
+    )
+
+
+def retimed(
+    shape: ShapeTimes,
+    benchmark: InterleavedBenchmark,
+    machine: Machine,
+    *,
+    alone: Callable[[], None],
+) -> ShapeTimes:
+    """Time beaten baselines of a shape once more; `alone` waits until the candidate is gone."""
+    # Baselines that restarted at a later shape have no buffers for this one any more.
+    there = {side.name for side in benchmark.sides if side.buffers}
+    beaten = [n for n, b in shape.baselines.items() if b.outcome == "faster" and n in there]
+    if not beaten:
+        return shape
+    alone()
+    watch = machine.watch()
+    watch.disturbance()
+    look = retime_baselines(benchmark, beaten, capped="power_capped" in shape.flags)
+    watch.disturbance()
+    alone_us = {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()}
+    return structs.replace(
+        shape,
+        alone=AloneTimes(us=alone_us, conditions=conditions_record(watch)),
+        baselines={
+            name: structs.replace(b, outcome="tie") if name in look.hindered else b
+            for name, b in shape.baselines.items()
+        },
+        flags=(*shape.flags, "baseline_hindered") if look.hindered else shape.flags,
+    )

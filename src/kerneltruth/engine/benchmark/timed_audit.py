@@ -42,7 +42,7 @@ from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Lost, Progress
+from kerneltruth.engine.scheduling.scheduler import Lost, Progress, Scheduler
 from kerneltruth.engine.suite_audit import AFTER_BUDGET_S, ProofJob
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
@@ -168,7 +168,8 @@ class _Audit:
         """
         jobs = [ProofJob(task=self._suite)]
         late = self._until + AFTER_BUDGET_S
-        for event in LocalPool(work=self._time_all, workers=1, until=late).run(jobs):
+        process: Scheduler[ProofJob, None] = LocalPool(work=self._time_all, workers=1, until=late)
+        for event in process.run(jobs):
             if isinstance(event, Lost):
                 raise EnvironmentFault(f"the process that times: {event.reason}")
             if isinstance(event, Progress):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -65,6 +66,11 @@ class Scheduler(Protocol[J, R_co]):
             InternalError: a job raised anything else.
         """
         ...
+
+
+def judges_at_once(wanted: int | None) -> int:
+    """Return how many judges work on this machine: as many as wanted, else one per core."""
+    return wanted or len(os.sched_getaffinity(0))
 
 
 class Waiting(Generic[J]):

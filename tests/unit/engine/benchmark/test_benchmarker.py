@@ -427,7 +427,7 @@ def test_a_baseline_without_buffers_is_not_timed_again(benchmarker, monkeypatch)
     one = benchmarker("eager")
     asked = []
     monkeypatch.setattr(
-        "kerneltruth.engine.benchmark.benchmarker.retime_baselines",
+        "kerneltruth.engine.benchmark.measured.retime_baselines",
         lambda benchmark, beaten, *, capped: asked.append(beaten) or BaselinesAlone(alone_s={}),
     )
     task_baselines = one.baseline_cache.begin(TASK)
