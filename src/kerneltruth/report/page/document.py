@@ -32,6 +32,7 @@ from kerneltruth.report.page.rates import (
 )
 from kerneltruth.report.page.rounds import RoundsPart, rounds_part
 from kerneltruth.report.page.speed import SpeedPart, efficiency_table, speed_parts
+from kerneltruth.report.page.survival import SurvivalPart, places_table, survival_part
 from kerneltruth.report.page.verdict_map import LegendItem, VerdictMap, legend, verdict_map
 from kerneltruth.report.page.wording import count, label, shortened, visible
 
@@ -71,6 +72,7 @@ class Page:
     """Everything that the page's template shows; text is visible and cut to length.
 
     Attributes:
+        survival: None where no check certifies a kernel.
         leaderboard: None if methods are not ranked; likewise `best`.
     """
 
@@ -81,6 +83,7 @@ class Page:
     kept: str
     runs: Sequence[RunFacts]
     notes: Sequence[str]
+    survival: SurvivalPart | None
     tiles: Sequence[Tile]
     heat: VerdictMap
     legend: Sequence[LegendItem]
@@ -146,6 +149,7 @@ def page_document(
         kept=KEPT[study.kept],
         runs=[run_facts(run) for run in study.runs],
         notes=_notes(material, details, sources),
+        survival=survival_part(found),
         tiles=tiles(found, answers),
         heat=verdict_map(answers),
         legend=legend(),
@@ -156,7 +160,7 @@ def page_document(
         speeds=speed_parts(found, answers),
         efficiency=efficiency_table(found.efficiency),
         rounds=rounds_part(found.trajectories),
-        illusions=illusion_tables(found.illusions),
+        illusions=[*places_table(found.illusion_places), *illusion_tables(found.illusions)],
         deviance=deviance_part(found.deviance),
         devices=devices_part(found.portability),
         leaderboard=leaderboard_part(study) if ranks else None,

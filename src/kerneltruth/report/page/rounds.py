@@ -125,7 +125,11 @@ def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool
         name=method_label(*group),
         places=[RoundPlace(at=x, label=str(r.round)) for x, r in at],
         shares=[
-            ChartLine(label=said, kind=kind, points=[_point(x, getattr(r, kind)) for x, r in at])
+            ChartLine(
+                label=said,
+                kind=kind,
+                points=[rate_point(x, getattr(r, kind)) for x, r in at],
+            )
             for kind, said in SHARES.items()
         ],
         speeds=[_speed_line(at, scale)] if timed else [],
@@ -137,7 +141,8 @@ def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool
     )
 
 
-def _point(x: float, rate: RateRecord) -> ChartPoint:
+def rate_point(x: float, rate: RateRecord) -> ChartPoint:
+    """Return the place of a share and its interval."""
     y, low, high = (
         None if end is None else round(100 - 100 * end, 2)
         for end in (rate.rate, rate.low, rate.high)

@@ -149,7 +149,7 @@ def test_the_illusions_are_the_same(page, analysis):
     tiles = {tile.label: tile.cell for tile in page.tiles}
     found = analysis.illusions
     assert said(tiles["Illusions"]) == rate_said(found.any_check)
-    by_check, by_method, by_category = page.illusions
+    _, by_check, by_method, by_category = page.illusions
     for row in found.overall:
         cells = rows_of(by_check)[row.check]
         expected = [rate_said(getattr(row, n)) for n in ("illusions", "of_wrong", "false_alarms")]
