@@ -86,7 +86,7 @@ class Prompt:
         word = rf"\b{re.escape(name).replace('_', '[_ ]')}\b"
         signed = self.signature if re.search(rf"{word}\s*[:=,)]", self.signature) else None
         if name == "out":
-            return self.entries.get(name) or signed
+            return self.entries.get(name) or signed or self.saying(r"\bout \(")
         named = (s for s in self.sentences if re.search(word, s, re.I))
         return self.entries.get(name) or next(named, None) or signed or self.saying(word)
 

@@ -17,8 +17,8 @@ def lu_of(A, pivot):
     return A.new_empty(0), L, U[..., :size, :].triu()
 
 
-def det(A):
-    return torch.linalg.det(A)
+def det(A, *, out=None):
+    return torch.linalg.det(A, out=out)
 
 
 def determinant_lu(A, *, pivot=True, out=None):

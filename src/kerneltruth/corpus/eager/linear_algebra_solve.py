@@ -28,8 +28,8 @@ def invert_matrix_lu(A, *, pivot=True, out=None):
     return torch.linalg.solve_triangular(U, Y, upper=True, out=out)
 
 
-def solve(A, B):
-    return torch.linalg.solve(A, B)
+def solve(A, B, *, out=None):
+    return torch.linalg.solve(A, B, out=out)
 
 
 def solve_and_add_scaled_vector(A, b, y, alpha):

@@ -7,16 +7,16 @@ def abs(input_tensor, out=None):
     return torch.abs(input_tensor, out=out)
 
 
-def asin(input_tensor):
-    return torch.asin(input_tensor)
+def asin(input_tensor, *, out=None):
+    return torch.asin(input_tensor, out=out)
 
 
-def cos(input_tensor):
-    return torch.cos(input_tensor)
+def cos(input_tensor, *, out=None):
+    return torch.cos(input_tensor, out=out)
 
 
-def erf(input_tensor):
-    return torch.erf(input_tensor)
+def erf(input_tensor, *, out=None):
+    return torch.erf(input_tensor, out=out)
 
 
 def erfc_sqrt(input):

@@ -18,8 +18,8 @@ def chebyshev_polynomial_t(input, n, out=None):
     return result if out is None else out.copy_(result)
 
 
-def digamma(input_tensor):
-    return torch.special.digamma(input_tensor)
+def digamma(input_tensor, *, out=None):
+    return torch.special.digamma(input_tensor, out=out)
 
 
 def gammaln(input, out=None):

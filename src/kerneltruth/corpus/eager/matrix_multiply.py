@@ -7,8 +7,8 @@ def addmm(input, mat1, mat2, beta=1, alpha=1, out=None):
     return torch.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
 
-def matmul(tensor1, tensor2):
-    return torch.matmul(tensor1, tensor2)
+def matmul(tensor1, tensor2, *, out=None):
+    return torch.matmul(tensor1, tensor2, out=out)
 
 
 def matmul_bf16(input, other):

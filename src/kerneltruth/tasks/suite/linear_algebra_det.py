@@ -75,7 +75,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
-        promises=Promises(dtypes=_DTYPES),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"determinant_lu(A[{_LEAD}, N, N]: matrix(_matrix if pivot else 'ordered'), pivot=True, "

@@ -167,7 +167,9 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(
-            dtypes=_DTYPES, not_tried={"left": "the published entry has no such parameter"}
+            dtypes=_DTYPES,
+            out=True,
+            not_tried={"left": "the published entry has no such parameter"},
         ),
     ),
     task(

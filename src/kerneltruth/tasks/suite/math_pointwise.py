@@ -128,18 +128,21 @@ TASKS: tuple[Task, ...] = (
         "The arc sine of each element in radians, in [-pi/2, pi/2], in the input's dtype; NaN for "
         "an element below -1 or above 1 and for NaN.",
         values=(-1.0625, 1.0625),
+        promises=Promises(out=True),
     ),
     pointwise(
         "cos(input_tensor@)",
         lambda input_tensor: input_tensor.cos(),
         "The cosine of each element, taken in radians, in the input's dtype. Large elements are "
         "reduced by multiples of pi in full precision; NaN for an infinity and for NaN.",
+        promises=Promises(out=True),
     ),
     pointwise(
         "erf(input_tensor@)",
         lambda input_tensor: input_tensor.erf(),
         "The error function of each element, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to "
         "x, in the input's dtype; -1 and 1 at the infinities, NaN for NaN.",
+        promises=Promises(out=True),
     ),
     pointwise(
         "erfc_sqrt(input@)",

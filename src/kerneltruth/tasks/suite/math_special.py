@@ -106,6 +106,7 @@ TASKS: tuple[Task, ...] = (
         "NaN, infinity at infinity. Negative elements are -8 at the least.",
         values=(-8.0, math.inf),
         flops=60,
+        promises=Promises(out=True),
     ),
     pointwise(
         "gammaln(input@)",
