@@ -215,3 +215,83 @@ def test_a_path_with_spaces_can_be_pasted_from_the_next_step(kt, candidate, tmp_
     kernel = candidate("def relu(x):\n    return None\n")
     ran = kt(*CHECK, kernel, "--out", tmp_path / "my run")
     assert f"kerneltruth minimize '{tmp_path}/my run/findings/" in ran.out
+
+
+def statuses(document):
+    return {key: entry["status"] for key, entry in document["profile"].items()}
+
+
+def test_what_fails_before_anything_is_tried_leaves_all_untried_with_the_reason(check):
+    code, document = check("raise ValueError('no luck')\ndef relu(x):\n    return x\n")
+    assert (code, document["verdict"]) == (1, "compile_error")
+    assert set(statuses(document).values()) <= {"not_tried", "not_applicable"}
+    assert document["profile"]["shapes"]["reason"] == "compile_error on loading"
+    assert document["score"] == 0
+
+
+def test_a_kernel_that_hangs_from_its_second_call_on_keeps_what_it_held(check):
+    code, document = check(
+        "import torch\nCALLS = []\ndef relu(x):\n    CALLS.append(1)\n"
+        "    while len(CALLS) > 1:\n        pass\n    return torch.clamp(x, min=0)\n",
+        *("--timeout", "0.5", "--cases", "48"),
+    )
+    assert (code, document["verdict"]) == (1, "timeout")
+    assert document["profile"]["published"]["status"] == "held"
+    broken = [entry for entry in document["profile"].values() if entry["status"] == "broken"]
+    assert 1 <= sum(entry["detail"] == "did not return within 0.5 s" for entry in broken) <= 2
+    assert "is spent" in document["profile"]["repeatable"]["reason"]
+
+
+def test_what_was_tried_before_the_time_is_spent_stands(check):
+    code, document = check(
+        "import time, torch\ndef relu(x):\n    time.sleep(0.4)\n    return torch.relu(x)\n",
+        *("--timeout", "0.5", "--cases", "48"),
+    )
+    assert (code, document["verdict"]) == (1, "timeout")
+    assert document["explanation"].startswith("The candidate's time, 5 s, is spent: ")
+    assert document["profile"]["published"]["status"] == "held"
+    assert document["profile"]["repeatable"]["status"] == "not_tried"
+
+
+def test_a_crash_breaks_the_obligation_in_which_it_happens(check):
+    code, document = check(
+        "import os, torch\ndef relu(x):\n    if x.numel() == 0:\n        os.abort()\n"
+        "    return torch.clamp(x, min=0)\n",
+        *("--cases", "48"),
+    )
+    assert (code, document["verdict"]) == (0, "pass")
+    assert statuses(document)["empty"] == "broken"
+    assert [hazard.partition(":")[0] for hazard in document["hazards"]] == [
+        "crashes where a dim is 0"
+    ]
+
+
+def test_raising_in_one_dtype_refuses_this_dtype_alone(check):
+    code, document = check(
+        "import torch\ndef relu(x):\n    if x.dtype == torch.float16:\n"
+        "        raise RuntimeError('no half')\n    return torch.clamp(x, min=0)\n",
+        *("--cases", "48"),
+    )
+    assert (code, document["verdict"]) == (1, "runtime_error")
+    refused = [key for key, status in statuses(document).items() if status == "refused"]
+    assert refused == ["dtypes.float16"]
+    assert document["profile"]["dtypes.float16"]["reason"] == "RuntimeError: no half"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("return None", "type"),
+        ("yield torch.clamp(x, min=0)", "type"),
+        ("return torch.clamp(x, min=0), x", "count"),
+    ],
+)
+def test_a_result_of_another_form_breaks_the_interface(check, body, kind):
+    code, document = check(f"import torch\ndef relu(x):\n    {body}\n")
+    assert (code, document["verdict"], document["kind"]) == (1, "fail", kind)
+    assert document["profile"]["interface"]["status"] == "broken"
+
+
+def test_leaving_the_process_in_a_call_is_a_refusal_that_says_so(check):
+    _, document = check("import sys\ndef relu(x):\n    sys.exit(3)\n")
+    assert document["profile"]["published"]["reason"] == "SystemExit: 3"

@@ -227,6 +227,11 @@ def without_diagnosis(attempt: Attempt) -> str:
     match attempt.verdict:
         case CompileError(detail=detail) | Crashed(detail=detail):
             return detail
+        case TimedOut(seconds=seconds) if failure is None and attempt.cases:
+            untried = ", ".join(
+                k for k, e in attempt.profile.items() if e.decisive and e.status == "not_tried"
+            )
+            return f"The candidate's time, {seconds:g} s, is spent: {untried} not tried."
         case TimedOut(seconds=seconds) if failure is None:
             return f"Did not load within {seconds:g} s."
         case TimedOut(seconds=seconds) if failure is not None:

@@ -20,7 +20,7 @@ from kerneltruth.documents.checks import (
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
 from kerneltruth.documents.records import Attempt, Judgement, ProfileEntry
-from kerneltruth.documents.verdict import Failed, Passed, Unrefereeable, Verdict
+from kerneltruth.documents.verdict import Failed, Passed, TimedOut, Unrefereeable, Verdict
 from kerneltruth.engine.evaluator import (
     EvaluationRequest,
     Evaluator,
@@ -228,7 +228,7 @@ def _obligation(entry: ProfileEntry) -> ObligationDocument:
         cases=entry.cases,
         reason=entry.reason,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
-        detail="" if verdict is None else _said(verdict),
+        detail="" if verdict is None else _said_of_case(verdict),
         case=failure.case if failure else None,
         case_summary=failure.case.summary() if failure else None,
         finding=entry.finding,
@@ -238,6 +238,12 @@ def _obligation(entry: ProfileEntry) -> ObligationDocument:
 def _hazard(attempt: Attempt, key: str) -> str:
     finding = attempt.profile[key].finding
     return attempt.hazards[key] + (f" (finding {finding.removesuffix('.json')})" if finding else "")
+
+
+def _said_of_case(verdict: Verdict) -> str:
+    if isinstance(verdict, TimedOut):
+        return f"did not return within {verdict.seconds:g} s"
+    return _said(verdict)
 
 
 def _said(verdict: Verdict) -> str:

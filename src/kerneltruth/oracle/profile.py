@@ -136,8 +136,7 @@ class ProfileBuilder:
             return False
         if outcome == "held":
             departing = departures(self.task, dealt, self.published)
-            self._held.update({d.key for d in departing} or {"published"})
-            self._held["memory"] += 1
+            self._hold(*({d.key for d in departing} or {"published"}), "memory")
             self._interface(judgement)
             return False
         return self.contract.decides(self._blame(judgement, dealt, simplest))
@@ -169,14 +168,18 @@ class ProfileBuilder:
         """
         other = next((m for m in judgement.interface if m.kind != "shape"), None)
         if other is None:
-            self._held["interface"] += 1
+            self._hold("interface")
         elif judgement.case.domain == "core" and "interface" not in self._broken:
             self._failures["interface"] = replace(judgement, verdict=wrong_form(other))
             self._broken.add("interface")
 
     def add_repeated(self, calls: int) -> None:
         """Count calls of right cases that gave the same again, or a new draw."""
-        self._held["repeatable"] += calls
+        self._hold("repeatable", calls=calls)
+
+    def _hold(self, *keys: str, calls: int = 1) -> None:
+        """Count right calls; those after an obligation's first broken case earn nothing."""
+        self._held.update({key: calls for key in keys if key not in self._broken})
 
     def simplest(self, judgement: Judgement) -> Case:
         """The failing case with the departures without any of which it does not fail."""
@@ -296,6 +299,8 @@ def _place(key: str) -> tuple[int, bool]:
 
 
 def _line(verdict: Verdict) -> str:
+    if isinstance(verdict, RuntimeFault):
+        return f"{verdict.error}: {verdict.detail}".partition("\n")[0].rstrip(": ")
     for name in ("detail", "reason", "error"):
         said = str(getattr(verdict, name, "") or "").strip()
         if said:

@@ -25,8 +25,8 @@ def score(profile: Mapping[str, ProfileEntry]) -> float:
     """
     whole = _of_results({k: e for k, e in profile.items() if k != "kernel"})
     kernel = profile.get("kernel")
-    others = kernel is not None and kernel.decisive and kernel.status == "broken"
-    return min(whole, NO_KERNEL_AT_MOST) if others else whole
+    unshown = kernel is not None and kernel.decisive and kernel.status != "held"
+    return min(whole, NO_KERNEL_AT_MOST) if unshown else whole
 
 
 def _of_results(profile: Mapping[str, ProfileEntry]) -> float:

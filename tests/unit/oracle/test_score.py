@@ -14,6 +14,7 @@ entries = st.builds(
     ProfileEntry,
     status=st.sampled_from(["held", "refused", "broken", "not_tried", "not_applicable"]),
     promised=st.booleans(),
+    decisive=st.booleans(),
     cases=st.integers(0, 40),
 )
 profiles = st.dictionaries(
@@ -57,9 +58,12 @@ def test_more_right_cases_before_the_first_wrong_one_score_more():
     assert of(0) < of(1) < of(20) < 0.25
 
 
+@pytest.mark.parametrize("status", ["broken", "not_tried"])
 @pytest.mark.parametrize(("required", "most"), [(True, 0.1), (False, 1.0)])
-def test_the_work_of_others_scores_little_where_a_kernel_is_required(required, most):
-    others = ProfileEntry(status="broken", promised=required, decisive=required)
+def test_work_not_shown_to_be_its_own_scores_little_where_a_kernel_is_required(
+    required, most, status
+):
+    others = ProfileEntry(status=status, promised=required, decisive=required)
     assert score({"published": HELD, "layouts": BEYOND, "kernel": others}) == most
 
 
@@ -76,3 +80,26 @@ def test_to_break_one_more_obligation_never_raises_it(profile, data):
     key = data.draw(st.sampled_from(held))
     broken = replace(profile[key], status="broken")
     assert score(profile | {key: broken}) <= score(profile)
+
+
+@given(profiles)
+def test_the_order_of_a_profile_does_not_change_its_score(profile):
+    assert score(dict(reversed(profile.items()))) == score(profile) == score(profile)
+
+
+@given(profiles, st.data())
+def test_an_obligation_that_was_not_tried_earns_no_more_than_any_other_end(profile, data):
+    tried = [key for key, e in profile.items() if e.status in ("held", "refused", "broken")]
+    if tried:
+        key = data.draw(st.sampled_from(tried))
+        untried = replace(profile[key], status="not_tried")
+        assert score(profile | {key: untried}) <= score(profile)
+
+
+@given(profiles, st.data())
+def test_a_refusal_never_scores_below_a_wrong_result(profile, data):
+    broken = [key for key, entry in profile.items() if entry.status == "broken"]
+    if broken:
+        key = data.draw(st.sampled_from(broken))
+        refused = replace(profile[key], status="refused")
+        assert score(profile | {key: refused}) >= score(profile)
