@@ -13,6 +13,7 @@ import torch
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
 from kerneltruth.documents.verdict import is_bad
 from kerneltruth.errors import UserError
@@ -154,30 +155,28 @@ def _judge(
             proof.skipped.update(attempt.skipped)
             if is_bad(attempt.verdict) and attempt.failure is None:
                 detail = str(getattr(attempt.verdict, "detail", ""))
-                proof.flagged.append(
-                    FlaggedCase(case="", verdict=attempt.verdict.word, detail=detail)
-                )
+                flag = FlaggedCase(case="", verdict=attempt.verdict.word, detail=detail)
+                proof.flagged.append(flag)
             continue
-        verdict = event.judgement.verdict
-        for mismatch in event.judgement.interface:
-            said = f"{mismatch.kind} {mismatch.output} {mismatch.detail}"
-            proof.flagged.append(
-                FlaggedCase(case=event.judgement.case.summary(), verdict="fail", detail=said)
-            )
-        if is_bad(verdict):
-            said = " ".join(
-                str(getattr(verdict, part))
-                for part in ("kind", "output", "error", "detail")
-                if getattr(verdict, part, None)
-            )
-            proof.flagged.append(
-                FlaggedCase(case=event.judgement.case.summary(), verdict=verdict.word, detail=said)
-            )
+        proof.flagged += _flags(event.judgement)
         proof.cases[dtype] = count
         tell(proof)
         if time.monotonic() > until:
             proof.skipped[NO_TIME] += 1
             return
+
+
+def _flags(judgement: Judgement) -> Iterator[FlaggedCase]:
+    """Yield what a judgement holds against a candidate that must be right."""
+    case, verdict = judgement.case.summary(), judgement.verdict
+    for mismatch in judgement.interface:
+        said = f"{mismatch.kind} {mismatch.output} {mismatch.detail}"
+        yield FlaggedCase(case=case, verdict="fail", detail=said)
+    if is_bad(verdict):
+        parts = (getattr(verdict, n, None) for n in ("kind", "output", "error", "detail"))
+        yield FlaggedCase(
+            case=case, verdict=verdict.word, detail=" ".join(str(p) for p in parts if p)
+        )
 
 
 def by_category(proofs: Iterable[Proof]) -> dict[str, ProofCounts]:

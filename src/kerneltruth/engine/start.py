@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from kerneltruth.documents.checks import CheckDocument, MinimizeDocument, ReplayDocument
@@ -86,9 +87,7 @@ def _check(options: CheckRequest) -> Events[CheckDocument]:
     start = time.monotonic()
     if options.domain not in ("core", "extended"):
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
-    if not options.file.is_file():
-        what = "is a directory" if options.file.is_dir() else "there is no such file"
-        raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
+    _require_file(options.file)
     runner = new_runner(choose_device(options.device), choose_targets(options.targets))
     try:
         # From here on the runner's processes import torch, in parallel with this one.
@@ -172,9 +171,7 @@ def _time_suite(options: AuditRequest, runner: Runner, start: float) -> Events[T
 def _time(options: TimeRequest) -> Events[TimeDocument]:
     """Time one file."""
     start = time.monotonic()
-    if not options.file.is_file():
-        what = "is a directory" if options.file.is_dir() else "there is no such file"
-        raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
+    _require_file(options.file)
     if options.profile and shutil.which("ncu") is None:
         raise EnvironmentFault(
             "--profile: ncu is not installed; Nsight Compute comes with the CUDA toolkit"
@@ -201,6 +198,12 @@ def _minimize(request: MinimizeRequest) -> Events[MinimizeDocument]:
     from kerneltruth.engine.minimize import minimize_finding
 
     return (yield from on_one_thread(minimize_finding(request)))
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        what = "is a directory" if path.is_dir() else "there is no such file"
+        raise UserError(f"cannot read {str(path)!r}: {what}; name a Python file")
 
 
 def _compiles(options: TimeRequest) -> bool:

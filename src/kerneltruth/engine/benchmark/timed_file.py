@@ -16,7 +16,7 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import dumps
+from kerneltruth.documents.model import dumps, model_of
 from kerneltruth.documents.records import CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ProfiledKernel, TimeDocument
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
@@ -72,25 +72,20 @@ def _time_file(
         timed = yield from _as_steps(shapes)
     finally:
         benchmarker.close()
+    largest = timed_cases(task, dtype=dtype)[-1]
     profiled: tuple[ProfiledKernel, ...] | UnsetType = UNSET
     if options.profile:
         yield Step(done=0, total=1, text="profiling")
-        largest = timed_cases(task, dtype=dtype)[-1]
         profiled = _profiled(candidate, task, largest, device=runner.device, timed=timed)
     kernel: DeviceShare | UnsetType = UNSET
     if options.kernels:
         yield Step(done=0, total=1, text="looking at which kernels take the time")
-        kernel = device_share(runner, candidate, task, timed_cases(task, dtype=dtype)[-1])
+        kernel = device_share(runner, candidate, task, largest)
     own = {**structs.asdict(timed), "seconds": time.monotonic() - start}
     document = TimeDocument(
         task=task.key,
         device=device_name(runner.device),
-        candidate=CandidateRef(
-            sha256=candidate.sha256,
-            path=candidate.path,
-            language=candidate.language,
-            entry=candidate.entry,
-        ),
+        candidate=model_of(CandidateRef, candidate),
         torch_only=is_torch_only(candidate),
         **own,
         profile=profiled,
