@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kerneltruth.analysis.illusions import checks_of
@@ -14,6 +14,7 @@ from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of, efficiency
 from kerneltruth.documents.analysis import AnalyzedRun
+from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.runs.files import write_whole, writing
 
 Scalar = str | int | float | bool | None
@@ -39,6 +40,7 @@ _TEXT: tuple[tuple[str, Callable[[Result], str | None]], ...] = (
     ("kind", lambda r: r.kind),
     ("detail", lambda r: r.detail or None),
     ("finding", lambda r: r.finding),
+    ("contract", lambda r: r.contract or None),
 )
 _NUMBERS: tuple[tuple[str, Callable[[Result], int | None]], ...] = (
     ("sample", lambda r: r.sample),
@@ -75,7 +77,18 @@ def columns(study: Study) -> Columns:
     found["efficiency"] = [efficiency(r) for r in results]
     for check in checks_of(results):
         found[f"check_{check}"] = [r.checks.get(check) for r in results]
+    for key in _obligations(results):
+        ended = [r.profile.get(key) for r in results]
+        found[f"obligation_{key}"] = [None if e is None else e.status for e in ended]
+        found[f"held_{key}"] = [None if e is None else e.cases for e in ended]
     return found
+
+
+def _obligations(results: Iterable[Result]) -> list[str]:
+    """Return the names of all profiles, in the obligations' order."""
+    names = {name for result in results for name in result.profile}
+    places: dict[str, int] = {name: place for place, name in enumerate(OBLIGATIONS)}
+    return sorted(names, key=lambda name: (places.get(name.partition(".")[0], len(places)), name))
 
 
 def write_csv(table: Columns, path: Path) -> None:
@@ -109,7 +122,7 @@ def write_parquet(table: Columns, path: Path) -> None:
     for name, values in table.items():
         if name in ("distinct", "answer"):
             kind = pa.bool_()
-        elif name in numbers:
+        elif name in numbers or name.startswith("held_"):
             kind = pa.int64()
         elif name == "efficiency" or name.startswith(("speedup_", "low_", "high_")):
             kind = pa.float64()

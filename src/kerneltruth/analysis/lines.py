@@ -185,15 +185,16 @@ def _obliged(entry: JsonObject) -> Obliged:
     status = entry.get("status")
     if status not in _STATUSES:
         raise ValueError(f"its profile holds the status {status!r}")
-    return _ended(cast(Status, status), bool(entry.get("promised")), bool(entry.get("decisive")))
+    promised, decisive = bool(entry.get("promised")), bool(entry.get("decisive"))
+    return _ended(cast(Status, status), promised, decisive, _number(entry, "cases") or 0)
 
 
 _STATUSES = get_args(Status)
 
 
-@lru_cache(maxsize=64)
-def _ended(status: Status, promised: bool, decisive: bool) -> Obliged:
-    return Obliged(status, promised, decisive)
+@lru_cache(maxsize=1024)
+def _ended(status: Status, promised: bool, decisive: bool, cases: int) -> Obliged:
+    return Obliged(status, promised, decisive, cases)
 
 
 def _failed_when_timed(dtypes: dict[str, DtypeCount], perf: JsonObject) -> dict[str, DtypeCount]:

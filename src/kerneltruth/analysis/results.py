@@ -25,11 +25,16 @@ WHEN_TIMED = "when_timed"
 
 
 class Obliged(NamedTuple):
-    """How an obligation ended, by what the task's prompt promises and the contract asks."""
+    """How an obligation ended, by what the task's prompt promises and the contract asks.
+
+    Attributes:
+        cases: how many held.
+    """
 
     status: Status
     promised: bool = True
     decisive: bool = True
+    cases: int = 0
 
 
 # Tuples, since a large study has half a million of these, and they are made in half the time.

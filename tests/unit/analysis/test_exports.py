@@ -10,6 +10,7 @@ from results_for_tests import result, run_info, study, timed
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.reading import study_of
+from kerneltruth.analysis.results import Obliged
 from kerneltruth.errors import EnvironmentFault
 
 HOSTILE = 'a,"b"\n<script>\x1b[31m;=1+1 \ud800'
@@ -33,6 +34,26 @@ def test_every_attempt_is_a_row_and_what_was_not_measured_is_none(found):
     assert table["check_kb"] == ["pass", None, None, None]
     assert table["answer"] == [True, True, False, True]
     assert table["kind"] == [None, "nan", None, None]
+
+
+def test_each_obligation_has_a_column_of_outcomes_and_one_of_cases(tmp_path):
+    profile = {
+        "specials": Obliged("broken", promised=False, decisive=False, cases=2),
+        "dtypes.float16": Obliged("not_tried"),
+        "published": Obliged("held", cases=3),
+    }
+    table = columns(study(result("a", profile=profile, contract="core"), result("b", "fail")))
+    assert [name for name in table if name.startswith(("obligation_", "held_"))] == [
+        *("obligation_published", "held_published"),
+        *("obligation_dtypes.float16", "held_dtypes.float16"),
+        *("obligation_specials", "held_specials"),
+    ]
+    assert table["obligation_specials"] == ["broken", None]
+    assert table["held_published"] == [3, None]
+    assert table["contract"] == ["core", None]
+    write_parquet(table, tmp_path / "all.parquet")
+    read = pq.read_table(tmp_path / "all.parquet")
+    assert str(read.schema.field("held_specials").type) == "int64"
 
 
 def test_csv_is_read_back_as_it_was(found, tmp_path):
