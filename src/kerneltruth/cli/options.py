@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -103,7 +103,7 @@ Annotations = Annotated[
 ]
 
 
-def request(kind: type[R], given: dict[str, Any], **fields: Any) -> R:
+def request(kind: type[R], given: Mapping[str, object], **fields: Any) -> R:
     """Make a request from the options that are named like its fields.
 
     Args:
@@ -135,7 +135,7 @@ def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:
         show(view(document))
 
 
-def export_outcomes(suite: Callable[[], Any], given: dict[str, Any]) -> None:
+def export_outcomes(suite: Callable[[], Any], given: Mapping[str, object]) -> None:
     """Write a command's outcomes for other tools, as its options say.
 
     Args:
@@ -149,7 +149,7 @@ def export_outcomes(suite: Callable[[], Any], given: dict[str, Any]) -> None:
     import sys
 
     found = suite()
-    if junit is not None:
+    if isinstance(junit, Path):
         from kerneltruth.report.junit import write_junit
 
         write_junit(found, junit)

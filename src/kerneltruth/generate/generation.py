@@ -25,12 +25,12 @@ from kerneltruth.generate.chat import ChatModel, Request, Sampling
 from kerneltruth.generate.connection import address_of
 from kerneltruth.generate.directory import close_generation, how_to_go_on, open_generation
 from kerneltruth.generate.key import travels_openly
-from kerneltruth.generate.pace import Pace
 from kerneltruth.generate.prompts import Prompts, load_prompts
 from kerneltruth.generate.recorded import PREFIX
 from kerneltruth.generate.request_pool import (
     Answered,
     NotSent,
+    Pace,
     RequestPool,
     RetryPolicy,
     Unanswered,

@@ -10,8 +10,7 @@ from kerneltruth.generate.account import Account, Budget, SpendingLimits
 from kerneltruth.generate.chat import Message, Reply, Request, Sampling, Usage
 from kerneltruth.generate.endpoint import Endpoint
 from kerneltruth.generate.key import Key
-from kerneltruth.generate.pace import Pace
-from kerneltruth.generate.request_pool import RequestPool, RetryPolicy
+from kerneltruth.generate.request_pool import Pace, RequestPool, RetryPolicy
 
 KEY = "sk-test-0123456789abcdef"
 

@@ -11,11 +11,11 @@ from kerneltruth.documents.model import plain
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.generate.account import Account, Prices, SpendingLimits
 from kerneltruth.generate.chat import ApiError, Reply, Usage
-from kerneltruth.generate.pace import Pace
 from kerneltruth.generate.request_pool import (
     GIVE_UP_AFTER,
     Answered,
     NotSent,
+    Pace,
     RetryPolicy,
     Unanswered,
 )
