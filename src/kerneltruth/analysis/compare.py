@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kerneltruth.analysis.by_obligation import failed_obligations, obligation_named
 from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
 from kerneltruth.clock.statistics.portability import Kernel, Portability, portability
+from kerneltruth.documents.records import Obligation
 from kerneltruth.documents.runs import (
+    ChangedObligation,
     ComparedKernel,
     CompareDocument,
     ComparedRun,
@@ -22,16 +25,22 @@ from kerneltruth.documents.runs import (
 from kerneltruth.errors import UserError
 
 
-def compare_runs(paths: Sequence[Path]) -> CompareDocument:
+def compare_runs(paths: Sequence[Path], obligation: str | None = None) -> CompareDocument:
     """Make the document of `compare --json`.
 
+    Args:
+        paths: of the runs.
+        obligation: only kernels that break or refuse it in some run; None for all.
+
     Raises:
-        UserError: fewer than two runs, or one that cannot be read.
+        UserError: no such obligation, fewer than two runs, or one that cannot be read.
     """
     if len(paths) < 2:
         raise UserError(f"compare takes two or more runs, got {len(paths)}; name another run")
     studies = [read_study([path]) for path in paths]
     runs = _aligned([{r.key: r for r in study.attempts} for study in studies])
+    if obligation is not None:
+        runs = _failing(runs, obligation_named(obligation))
     names = sorted({name for known in runs for name in known})
     differing: list[DifferingKernel] = []
     missing: list[MissingKernel] = []
@@ -56,7 +65,32 @@ def compare_runs(paths: Sequence[Path]) -> CompareDocument:
         missing=tuple(missing),
         other_source=tuple(name for name in names if _has_other_source(name, runs)),
         speed=_speed(runs),
+        obligations=tuple(_changed(runs)),
+        no_profile=sum(any(not r.contract for r in found) for _, found in _shared(runs)),
     )
+
+
+def _failing(runs: Sequence[dict[str, Result]], obligation: Obligation) -> list[dict[str, Result]]:
+    """Return the kernels that break or refuse an obligation in some run."""
+    failing = {n for known in runs for n, r in known.items() if obligation in failed_obligations(r)}
+    return [{n: r for n, r in known.items() if n in failing} for known in runs]
+
+
+def _shared(runs: Sequence[dict[str, Result]]) -> list[tuple[str, list[Result]]]:
+    names = sorted(set(runs[0]).intersection(*runs[1:]))
+    return [(name, [known[name] for known in runs]) for name in names]
+
+
+def _changed(runs: Sequence[dict[str, Result]]) -> Iterator[ChangedObligation]:
+    """Yield each obligation that ends in several ways, of kernels with a profile in each run."""
+    for name, found in _shared(runs):
+        if not all(r.contract for r in found):
+            continue
+        for obligation in dict.fromkeys(key for r in found for key in r.profile):
+            ends = [r.profile.get(obligation) for r in found]
+            statuses = tuple(None if end is None else end.status for end in ends)
+            if len(set(statuses)) > 1:
+                yield ChangedObligation(name=name, obligation=obligation, statuses=statuses)
 
 
 def _aligned(runs: Sequence[dict[str, Result]]) -> list[dict[str, Result]]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from kerneltruth.analysis.by_obligation import only_failing
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
 from kerneltruth.documents.analysis import AnalyzedRun
@@ -68,15 +69,19 @@ class Study:
         return self.runs[result.run].device
 
 
-def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
+def read_study(
+    paths: Sequence[Path], *, kept: Kept = "best", obligation: str | None = None
+) -> Study:
     """Read runs.
 
     Args:
         paths: their directories.
         kept: which round of an answer counts where one per answer does.
+        obligation: only attempts that break or refuse it; None for all.
 
     Raises:
-        UserError: no run at a path, the same one twice, a damaged one, or one of a newer schema.
+        UserError: no such obligation, no run at a path, the same one twice, a damaged one, or one
+            of a newer schema.
     """
     if not paths:
         raise UserError("no run is named; give the directory of a run")
@@ -95,7 +100,8 @@ def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
         attempts += results
         notes += said
         tasks |= read_tasks(path)
-    return study_of(runs, attempts, kept=kept, tasks=tasks, notes=notes)
+    left, narrowed = only_failing(attempts, obligation)
+    return study_of(runs, left, kept=kept, tasks=tasks, notes=[*narrowed, *notes])
 
 
 def study_of(

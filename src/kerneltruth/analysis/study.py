@@ -69,6 +69,7 @@ class AnalyzeOptions:
         ps: of fast_p.
         ks: of pass@k.
         kept: which round of an answer counts.
+        obligation: only attempts that break or refuse it count; None for all.
     """
 
     runs: tuple[Path, ...]
@@ -76,6 +77,7 @@ class AnalyzeOptions:
     ps: tuple[str, ...] = ()
     ks: tuple[str, ...] = ()
     kept: str = "best"
+    obligation: str | None = None
     csv: Path | None = None
     parquet: Path | None = None
     bibtex: bool = False
@@ -95,7 +97,9 @@ def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
     if options.kept not in KEPT:
         raise UserError(f"--keep {options.kept}: must be {' or '.join(KEPT)}")
     with without_garbage_collection():
-        study = read_study(options.runs, kept=cast(Kept, options.kept))
+        study = read_study(
+            options.runs, kept=cast(Kept, options.kept), obligation=options.obligation
+        )
         made = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
         return _exported(study, options, made)
 

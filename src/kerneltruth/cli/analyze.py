@@ -26,6 +26,7 @@ def analyze(
         list[str] | None, typer.Option("--k", metavar="K,...", help="For pass@k; default 1,5,10.")
     ] = None,
     kept: options.KeptRound = "best",
+    obligation: options.OnObligation = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write all attempts here.")] = None,
     parquet: Annotated[
         Path | None, typer.Option("--parquet", help="Write all attempts here; needs pyarrow.")

@@ -69,6 +69,7 @@ def minimize(
 @app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run directories.")],
+    obligation: options.OnObligation = None,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
     seed: options.NoSeed = 0,
@@ -77,6 +78,6 @@ def compare(
     from kerneltruth.analysis.compare import compare_runs
     from kerneltruth.report.compare_view import compare_view
 
-    document = compare_runs(runs)
+    document = compare_runs(runs, obligation)
     options.show_document(document, compare_view, as_json)
     raise typer.Exit(exit_codes.of_compare(document))

@@ -95,6 +95,12 @@ ShownContract = Annotated[
     typer.Option("--contract", help="Show what decides by this contract; default: core."),
 ]
 KeptRound = Annotated[str, typer.Option("--keep", help="Which round is an answer: best or last.")]
+OnObligation = Annotated[
+    str | None,
+    typer.Option(
+        "--obligation", metavar="NAME", help="Only kernels that break or refuse this obligation."
+    ),
+]
 JUnit = Annotated[
     Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")
 ]

@@ -22,6 +22,7 @@ def report(
     ] = False,
     title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
     keep: options.KeptRound = "best",
+    obligation: options.OnObligation = None,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
     seed: options.StudySeed = 0,
@@ -35,6 +36,7 @@ def report(
 
     check_out(out)
     with without_garbage_collection():
-        made = page_document(collect(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
+        material = collect(runs, kept=keep, obligation=obligation)
+        made = page_document(material, title=title, ranks=leaderboard, seed=seed)
     size = write_page(out, page(made))
     options.show_document(summary(made, out=str(out), size=size), page_view, as_json)

@@ -228,8 +228,26 @@ class ComparedSpeed(Model, frozen=True, kw_only=True):
     kernels: tuple[ComparedKernel, ...]
 
 
+class ChangedObligation(Model, frozen=True, kw_only=True):
+    """An obligation of a kernel that ends in another way in another run.
+
+    Attributes:
+        obligation: with its part, such as `dtypes.float16`.
+        statuses: by run; null where the run's task has no such part.
+    """
+
+    name: str
+    obligation: str
+    statuses: tuple[Status | None, ...]
+
+
 class CompareDocument(Model, frozen=True, kw_only=True):
-    """`compare --json`."""
+    """`compare --json`.
+
+    Attributes:
+        obligations: those that changed, of kernels that have a profile in every run.
+        no_profile: kernels that have none in some run, which an earlier version judged.
+    """
 
     schema: Literal[1] = 1
     runs: tuple[ComparedRun, ...]
@@ -240,3 +258,5 @@ class CompareDocument(Model, frozen=True, kw_only=True):
     missing: tuple[MissingKernel, ...]
     other_source: tuple[str, ...]
     speed: dict[str, ComparedSpeed]
+    obligations: tuple[ChangedObligation, ...] = ()
+    no_profile: int = 0

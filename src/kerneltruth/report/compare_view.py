@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed
+from kerneltruth.report.figures import several
 
 MOST_KERNELS = 30
 
@@ -25,10 +26,26 @@ def compare_view(document: CompareDocument) -> RenderableType:
     lines += [f"  missing: {m.name} in {', '.join(m.absent)}" for m in document.missing]
     for name in document.other_source:
         lines.append(f"  not the same source in all runs: {name}")
+    lines += _obligations(document)
     parts: list[RenderableType] = [Text("\n".join(lines))]
     for baseline, speed in document.speed.items():
         parts += _speed(baseline, speed, len(runs))
     return Group(*parts)
+
+
+def _obligations(document: CompareDocument) -> Iterator[str]:
+    changed = document.obligations
+    if document.no_profile:
+        said = "no profile in some run, which an earlier version made"
+        yield f"{several(document.no_profile, 'kernel')}: {said}"
+    if changed:
+        kernels = several(len({c.name for c in changed}), "kernel")
+        yield f"obligations that changed: {len(changed)}, of {kernels}"
+    for c in changed[:MOST_KERNELS]:
+        ends = " -> ".join((s or "not asked").replace("_", " ") for s in c.statuses)
+        yield f"  {c.name}: {c.obligation}: {ends}"
+    if len(changed) > MOST_KERNELS:
+        yield f"  and {len(changed) - MOST_KERNELS} more; all are in --json"
 
 
 def _speed(baseline: str, speed: ComparedSpeed, runs: int) -> list[RenderableType]:

@@ -144,3 +144,31 @@ def test_speedups_of_a_kernel_at_another_place_are_compared(run):
     one = run("one", "H100", {"a:1@s": line("pass", shape(2.0), sha="s")})
     other = run("other", "H200", {"a:9@s": line("pass", shape(1.0), sha="s")})
     assert compared([one, other])["speed"]["eager"]["shared"] == 1
+
+
+def profiled(contract="core", **statuses):
+    parts = {o: {"status": s, "promised": True, "decisive": True} for o, s in statuses.items()}
+    made = line()
+    made["attempt"] |= {"profile": parts, "contract": contract}
+    return made
+
+
+def test_an_obligation_that_ends_differently_is_listed_with_its_status_in_each_run(run):
+    before = run("a", "cpu", {"k": profiled(shapes="broken", values="held")})
+    after = run("b", "cpu", {"k": profiled(shapes="held", values="held")})
+    (changed,) = compare_runs([before, after]).obligations
+    assert (changed.name, changed.obligation) == ("k", "shapes")
+    assert changed.statuses == ("broken", "held")
+
+
+def test_only_kernels_that_fail_the_obligation_in_some_run_are_compared(run):
+    lines = {"k": profiled(shapes="broken"), "l": profiled(shapes="held")}
+    document = compare_runs([run("a", "cpu", lines), run("b", "cpu", lines)], "shapes")
+    assert (document.kernels, document.same) == (1, 1)
+
+
+def test_kernels_without_a_profile_are_counted_and_not_compared_by_obligation(run):
+    old = run("a", "cpu", {"k": line()})
+    new = run("b", "cpu", {"k": profiled(shapes="held")})
+    document = compare_runs([old, new])
+    assert (document.no_profile, document.obligations) == (1, ())

@@ -47,13 +47,15 @@ def check_out(out: Path) -> None:
         raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
 
 
-def collect(paths: Iterable[Path], *, kept: str = "best") -> PageMaterial:
+def collect(
+    paths: Iterable[Path], *, kept: str = "best", obligation: str | None = None
+) -> PageMaterial:
     """Read runs, with the findings and sources of their attempts.
 
     Raises:
-        UserError: no run at a path, a damaged one, or no such choice of rounds.
+        UserError: no run at a path, a damaged one, or no such choice of rounds or obligation.
     """
-    study = read_study(tuple(paths), kept=_kept(kept))
+    study = read_study(tuple(paths), kept=_kept(kept), obligation=obligation)
     findings, unread = _findings(study)
     sources, missing = _sources(study)
     return PageMaterial(
