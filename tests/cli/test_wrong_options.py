@@ -33,6 +33,8 @@ def mistake(kt, good, tmp_path, monkeypatch):
         (("--domain", "all"), "must be core or extended"),
         (("--contract", "strict"), "must be one of published, core, torch"),
         (("--contract", "torch", "--domain", "core"), "leave out one of them"),
+        (("--contract", "published", "--dtype", "float16"), "leaves out the published inputs"),
+        (("--contract", "published", "--strategy", "layouts"), "leaves out the published inputs"),
         (("--target", "sm_1"), "must be one of sm_80"),
         (("--target", "sm_90a"), "nearest: sm_90"),
         (("--cases", "0"), "--cases"),

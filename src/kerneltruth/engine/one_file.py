@@ -9,6 +9,7 @@ from dataclasses import replace
 from msgspec import structs
 from msgspec.structs import asdict
 
+from kerneltruth.cases.published import published_dtype
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.case import Domain
 from kerneltruth.documents.checks import (
@@ -115,8 +116,21 @@ def _job(options: CheckRequest, policy: Policy) -> EvaluationRequest:
         dtypes=plan.dtypes,
         domain=plan.domain,
     )
+    _check_published_is_asked(plan, task)
     # By its name alone: the same file lies elsewhere on another machine.
     return EvaluationRequest(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
+
+
+def _check_published_is_asked(plan: Plan, task: Task) -> None:
+    """Refuse options that leave nothing to decide by, which anything would pass."""
+    dtype = published_dtype(task)
+    if plan.contract != "published" or plan.tries_published(dtype):
+        return
+    left_out = "--strategy" if plan.strategies and "default" not in plan.strategies else "--dtype"
+    raise UserError(
+        f"{left_out}: it leaves out the published inputs of {task.name} (strategy default, "
+        f"{dtype}), which alone decide under --contract published; add them or leave out one option"
+    )
 
 
 def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:

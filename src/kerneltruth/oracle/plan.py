@@ -67,7 +67,11 @@ class Plan:
 
     def asks(self, published: Case) -> bool:
         """Whether the published inputs are among what is to be tried."""
-        dtypes = self.dtypes is None or published.dtype in self.dtypes
+        return self.tries_published(published.dtype)
+
+    def tries_published(self, dtype: str) -> bool:
+        """Whether the published inputs, which have this dtype, are among what is to be tried."""
+        dtypes = self.dtypes is None or dtype in self.dtypes
         return dtypes and (not self.strategies or "default" in self.strategies)
 
     def chosen(self) -> dict[str, Any]:
