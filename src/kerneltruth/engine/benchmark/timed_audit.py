@@ -249,7 +249,7 @@ class _Audit:
             if problems is not None and place % AHEAD == 0 and not self._is_over():
                 with self._spent.on("deriving"):
                     problems.derive(self._keys[place : place + AHEAD])
-            if self._is_over() or key in self._troubles or not self._isstill_to_time(key):
+            if self._is_over() or key in self._troubles or not self._needs_timing(key):
                 continue
             task = find(key, self._suite)
             if task.unrefereeable is not None:
@@ -264,7 +264,7 @@ class _Audit:
         if left:
             yield tuple(left)
 
-    def _isstill_to_time(self, key: str) -> bool:
+    def _needs_timing(self, key: str) -> bool:
         """Return whether a task is to be timed: in the second look, only a doubtful one."""
         shapes = self._found.get(key)
         if shapes is None:
