@@ -246,11 +246,9 @@ def test_the_fixed_bounds_and_the_gains_are_the_codes():
 
 
 def test_every_strategy_is_documented_and_no_other():
-    assert [s for s, _ in table("docs/reference/verdicts.md", head="| strategy |")] == list(
-        STRATEGIES
-    )
+    assert [s for s, _ in table("docs/reference/cases.md", head="| strategy |")] == list(STRATEGIES)
     assert set(STRATEGIES) == set(drafts.TURNS)
-    says = dict(table("docs/reference/verdicts.md", head="| strategy |"))
+    says = dict(table("docs/reference/cases.md", head="| strategy |"))
     assert set(PUBLISHED) == {int(n) for n in re.findall(r"\d+", says["boundary"])}
 
 
@@ -270,10 +268,10 @@ def test_every_kind_of_failure_is_documented():
 
 
 def test_counts_in_the_prose_are_the_codes():
-    assert f"judges {CASES_OF_FILE} cases" in TEXTS["docs/reference/verdicts.md"]
-    assert f"`audit` {AuditRequest().cases} per kernel" in TEXTS["docs/reference/verdicts.md"]
+    assert f"judges {CASES_OF_FILE} cases" in TEXTS["docs/reference/cases.md"]
+    assert f"`audit` {AuditRequest().cases} per kernel" in TEXTS["docs/reference/cases.md"]
     assert probes.REPEATS == 2
-    assert "twice unchanged" in TEXTS["docs/reference/verdicts.md"]
+    assert "twice unchanged" in TEXTS["docs/reference/cases.md"]
     assert f"| {len(RECIPES)} recipes," in TEXTS["docs/explanation/peers.md"]
     assert f"| {len(LAYOUTS)}, as the kernel gets them |" in TEXTS["docs/explanation/peers.md"]
     assert len(CHECKS) == 10
