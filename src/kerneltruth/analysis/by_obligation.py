@@ -43,7 +43,7 @@ def only_failing(
         return list(results), []
     named = obligation_named(obligation)
     left = [r for r in results if named in failed_obligations(r)]
-    unknown = sum(not r.contract for r in results)
+    unknown = sum(not r.has_profile for r in results)
     said = f"--obligation {named}: {len(left)} of {len(results)} attempts break or refuse it"
     more = f"; {unknown} have no profile and are left out" if unknown else ""
     return left, [f"{said}; all figures are of these{more}"]

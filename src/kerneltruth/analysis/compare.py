@@ -66,7 +66,7 @@ def compare_runs(paths: Sequence[Path], obligation: str | None = None) -> Compar
         other_source=tuple(name for name in names if _has_other_source(name, runs)),
         speed=_speed(runs),
         obligations=tuple(_changed(runs)),
-        no_profile=sum(any(not r.contract for r in found) for _, found in _shared(runs)),
+        no_profile=sum(any(not r.has_profile for r in found) for _, found in _shared(runs)),
     )
 
 
@@ -84,7 +84,7 @@ def _shared(runs: Sequence[dict[str, Result]]) -> list[tuple[str, list[Result]]]
 def _changed(runs: Sequence[dict[str, Result]]) -> Iterator[ChangedObligation]:
     """Yield each obligation that ends in several ways, of kernels with a profile in each run."""
     for name, found in _shared(runs):
-        if not all(r.contract for r in found):
+        if not all(r.has_profile for r in found):
             continue
         for obligation in dict.fromkeys(key for r in found for key in r.profile):
             ends = [r.profile.get(obligation) for r in found]

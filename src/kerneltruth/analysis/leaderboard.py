@@ -67,6 +67,7 @@ class BestKernel:
     Attributes:
         methods: those that made this source.
         tied: it cannot be told from the fastest.
+        torch_only: it has no kernel of its own.
     """
 
     run: int
@@ -75,6 +76,7 @@ class BestKernel:
     methods: tuple[tuple[str | None, str | None], ...]
     against: Against
     tied: bool
+    torch_only: bool = False
 
 
 def ranked_methods(
@@ -221,6 +223,7 @@ def best_kernels(
                 sha256=r.sha256,
                 methods=methods_of(kernels[r.sha256]),
                 against=against,
+                torch_only=r.torch_only,
                 tied=r is top[0] or _alike(top, (r, against)),
             )
             for r, against in ranked

@@ -206,6 +206,16 @@ class Result:
         return suite if slash else "core"
 
     @property
+    def torch_only(self) -> bool:
+        """Whether it has no kernel of its own."""
+        return self.language == TORCH_ONLY
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether the version that judged it made profiles, be it an empty one."""
+        return bool(self.contract or self.profile)
+
+    @property
     def called(self) -> bool:
         """Whether the candidate loads and returns from a call."""
         return self.call == PASSED

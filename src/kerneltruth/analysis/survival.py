@@ -11,7 +11,7 @@ from kerneltruth.analysis.groups import grouped, labels
 from kerneltruth.analysis.illusions import checks_of, rejected
 from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.results import PASSED, TORCH_ONLY, Obliged, Result
+from kerneltruth.analysis.results import PASSED, Obliged, Result
 from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.records import OBLIGATIONS, Obligation
 from kerneltruth.documents.survival import IllusionPlaces, SurvivalCurve, SurvivalStep
@@ -56,12 +56,12 @@ def survival(study: Study, by: Sequence[str] = ()) -> tuple[SurvivalCurve, ...]:
 
 def curve(check: str, certified: Sequence[Result]) -> SurvivalCurve:
     """Count the kernels that remain after each obligation, in the obligations' order."""
-    known = [r for r in certified if r.contract]
+    known = [r for r in certified if r.has_profile]
     return SurvivalCurve(
         check=check,
         certified=len(certified),
         no_profile=len(certified) - len(known),
-        torch_only=sum(r.language == TORCH_ONLY for r in known),
+        torch_only=sum(r.torch_only for r in known),
         steps=_steps(known),
     )
 

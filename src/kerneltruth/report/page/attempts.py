@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
+from kerneltruth.analysis.by_obligation import failed_obligations
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.illusions import checks_of, decided_on, is_illusion, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
 from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
 from kerneltruth.analysis.speeds import EAGER, efficiency
+from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.report.page.verdict_map import MARKS
 from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # What the flags of an attempt say, as the script reads them. ANSWER: it counts where one round of
-# each answer does; OWN: it would, if its run were the only one; RAN_EXE: its run had that stage.
+# each answer does; OWN: it would, if its run were the only one; RAN_EXE: its run had that stage;
+# PLAIN: it has no kernel of its own.
 DISTINCT, ANSWER, OWN, ILLUSION, CALLED, CORRECT, TIMED, JUDGED, FINDING, ASKED, WRONG = (
     1 << bit for bit in range(11)
 )
-RAN_EXE, RAN_PERF = 1 << 11, 1 << 12
+RAN_EXE, RAN_PERF, PLAIN = 1 << 11, 1 << 12, 1 << 13
 OUTCOMES = (None, "slower", "tie", "faster")
 
 
@@ -48,7 +51,7 @@ class AttemptRow(NamedTuple):
     """What the columns hold of an attempt: numbers of names, and figures.
 
     Attributes:
-        dtypes: a bit for each; likewise `fooled`, of checks that pass it.
+        dtypes: a bit for each; likewise `fooled`, of checks that pass it, and `failed_obligations`.
         flags: what is true of it, as bits.
         source: number of its source on the page, or -1.
         before: number of the attempt that is the previous round of the same answer, or -1.
@@ -72,6 +75,7 @@ class AttemptRow(NamedTuple):
     source: int
     before: int
     fooled: int
+    failed_obligations: int
     origin: str
     said: str
 
@@ -94,6 +98,7 @@ class PageData:
     verdicts: Sequence[str]
     kinds: Sequence[str | None]
     checks: Sequence[str]
+    obligations: Sequence[str]
     devices: Sequence[str]
     columns: Mapping[str, Sequence[int | float | str | None]]
     marks: Mapping[str, str]
@@ -139,6 +144,7 @@ class _Numbering:
             source=source,
             before=before,
             fooled=sum(1 << self.checks.number(name) for name in certified_by(r)),
+            failed_obligations=sum(1 << OBLIGATIONS.index(o) for o in failed_obligations(r)),
             origin=label(r.origin),
             said=said,
         )
@@ -178,6 +184,7 @@ def page_data(
         verdicts=[label(v) for v in names.verdicts.values()],
         kinds=[None if k is None else label(k) for k in names.kinds.values()],
         checks=[label(c) for c in names.checks.values()],
+        obligations=OBLIGATIONS,
         devices=[label(run.device) for run in study.runs],
         columns={name: [row[i] for row in rows] for i, name in enumerate(AttemptRow._fields)},
         marks=MARKS,
@@ -207,6 +214,7 @@ def _flags(study: Study) -> list[int]:
         bits |= ILLUSION * is_illusion(r) | CALLED * r.called | CORRECT * r.correct
         bits |= TIMED * r.timed | JUDGED * (r.verdict not in NOT_JUDGED)
         bits |= FINDING * (r.finding is not None) | ASKED * decided_on(r) | WRONG * rejected(r)
+        bits |= PLAIN * r.torch_only
         bits |= RAN_EXE * r.tried("exe") | RAN_PERF * r.tried("perf")
         found.append(bits)
     return found

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kerneltruth.analysis.groups import METHOD, methods_of
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.study import CATEGORY, tables
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
@@ -217,14 +216,13 @@ def _details(material: PageMaterial) -> Iterator[AttemptDetail]:
 
 
 def _said(material: PageMaterial) -> list[str]:
-    """Say in a few words what is wrong with each attempt, and if it has no kernel."""
+    """Say in a few words what is wrong with each attempt."""
     found = []
     for r in material.study.attempts:
         finding = material.findings.get((r.run, r.finding or ""))
         text = (finding.explanation if finding else "") or r.detail
         wrong = "" if r.correct else shortened(visible(text.partition("\n")[0]), MOST_SAID)
-        plain = r.language == TORCH_ONLY
-        found.append(": ".join(filter(None, [TORCH_ONLY if plain else "", wrong])))
+        found.append(wrong)
     return found
 
 

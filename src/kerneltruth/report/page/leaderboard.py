@@ -12,7 +12,7 @@ from kerneltruth.analysis.leaderboard import (
     ranked_methods,
 )
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.results import Against
+from kerneltruth.analysis.results import TORCH_ONLY, Against
 from kerneltruth.report.page.cells import (
     Cell,
     KernelsCell,
@@ -155,7 +155,8 @@ MOST_SHOWN = 5
 
 
 def _who(b: BestKernel) -> str:
-    return ", ".join(method_label(*pair) for pair in b.methods)
+    made_by = ", ".join(method_label(*pair) for pair in b.methods)
+    return f"{made_by} ({TORCH_ONLY})" if b.torch_only else made_by
 
 
 def _interval(found: Against) -> str:

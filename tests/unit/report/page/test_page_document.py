@@ -4,7 +4,8 @@ import json
 
 from page_material import material_of, result, run
 
-from kerneltruth.report.page.attempts import ANSWER, DISTINCT, ILLUSION, OWN, page_data
+from kerneltruth.analysis.results import Obliged
+from kerneltruth.report.page.attempts import ANSWER, DISTINCT, ILLUSION, OWN, PLAIN, page_data
 from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.embed import as_json
 
@@ -83,13 +84,6 @@ def test_every_rate_of_the_summary_has_its_counts():
     }
 
 
-def test_plain_pytorch_is_said_to_be_in_the_list():
-    plain = result(language="torch-only")
-    wrong = result(language="torch-only", sample=1, exe="fail", detail="3 of 4 elements are wrong")
-    columns = page_document(material_of(plain, wrong)).data.columns
-    assert columns["said"] == ["torch-only", "torch-only: 3 of 4 elements are wrong"]
-
-
 def test_sources_that_do_not_fit_are_said_to_be_left_out():
     material = material_of(result(), sources={"0" * 64: "def relu(x): ..."})
     document = page_document(material, most_source_bytes=10)
@@ -124,3 +118,21 @@ def test_the_leaderboard_shows_the_best_kernels_with_ties():
         ("b \u00b7 m", True),
         ("c \u00b7 m", False),
     ]
+
+
+def test_every_torch_only_answer_is_marked_and_no_other():
+    found = table(*(result(language=w, sample=i) for i, w in enumerate(("torch-only", "triton"))))
+    assert [bool(f & PLAIN) for f in found.columns["flags"]] == [True, False]
+
+
+def test_a_torch_only_kernel_is_marked_among_the_best():
+    plain = result(language="torch-only", speedup=2.0)
+    (best,) = page_document(material_of(plain), ranks=True).best
+    (kernel,) = best.rows[0].cells[0].kernels
+    assert kernel.who.endswith("(torch-only)")
+
+
+def test_each_attempt_says_which_obligations_it_breaks_or_refuses():
+    profile = {"published": Obliged("held"), "layouts.beyond": Obliged("broken", False, False)}
+    found = table(result(profile=profile, contract="core"))
+    assert found.columns["failed_obligations"] == [1 << found.obligations.index("layouts")]

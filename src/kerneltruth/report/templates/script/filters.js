@@ -1,6 +1,6 @@
 // The filters: what they hold, which attempts they leave, and the address that says so.
 const FORM = document.getElementById("filters");
-const FIELDS = ["category", "method", "dtype", "verdict", "run", "counted", "text"];
+const FIELDS = ["category", "method", "dtype", "verdict", "obligation", "work", "run", "counted", "text"];
 
 function choices(select, everything, names, values) {
   select.append(el("option", {value: ""}, everything));
@@ -8,7 +8,7 @@ function choices(select, everything, names, values) {
 }
 
 function fillFilters() {
-  const {category, method, dtype, verdict, run} = FORM.elements;
+  const {category, method, dtype, verdict, obligation, work, run} = FORM.elements;
   choices(category, "all", DATA.categories);
   choices(method, "all", DATA.methods);
   choices(dtype, "any", DATA.dtypes);
@@ -18,6 +18,9 @@ function fillFilters() {
     if (kind !== null) kinds.append(el("option", {value: `kind ${i}`}, kind));
   });
   if (kinds.childElementCount) verdict.append(kinds);
+  choices(obligation, "any", DATA.obligations);
+  obligation.parentElement.hidden = !COLUMN.failed_obligations.some(Boolean);
+  work.parentElement.hidden = !COLUMN.flags.some((flags) => flags & FLAG.plain);
   const devices = [...new Set(DATA.devices)];
   choices(run, "all", devices);
   run.parentElement.hidden = devices.length < 2;
@@ -41,6 +44,7 @@ function selection(everyRound = false) {
   const words = value("text").toLowerCase().split(/\s+/).filter(Boolean);
   const all = everyRound || value("counted") === "all";
   const counted = device === null ? (all ? FLAG.distinct : FLAG.answer) : (all ? 0 : FLAG.own);
+  const obligation = number("obligation"), work = value("work");
   const left = [];
   for (let i = 0; i < DATA.count; i += 1) {
     if (counted && !has(i, counted)) continue;
@@ -49,6 +53,8 @@ function selection(everyRound = false) {
     if (dtype !== null && !(Math.floor(COLUMN.dtypes[i] / 2 ** dtype) % 2)) continue;
     if (verdict !== null && COLUMN.verdict[i] !== verdict) continue;
     if (kind !== null && COLUMN.kind[i] !== kind) continue;
+    if (obligation !== null && !((COLUMN.failed_obligations[i] >> obligation) & 1)) continue;
+    if (work !== "" && has(i, FLAG.plain) !== (work === "none")) continue;
     if (device !== null && DATA.devices[COLUMN.run[i]] !== device) continue;
     if (words.length) {
       const where = `${taskName(i)} ${COLUMN.origin[i]}`.toLowerCase();

@@ -6,7 +6,7 @@ function verdictBadge(attempt) {
   const verdict = verdictName(attempt), kind = DATA.kinds[COLUMN.kind[attempt]];
   return el("span", {class: `verdict ${MARK_CLASS[verdict] || "broken"}`},
     el("span", {class: "mark", "aria-hidden": "true"}, DATA.marks[verdict] || DASH),
-    ` ${verdict}${kind ? ` ${kind}` : ""}`);
+    ` ${verdict}${kind ? ` ${kind}` : ""}${has(attempt, FLAG.plain) ? ", torch-only" : ""}`);
 }
 
 function whichOne(attempt) {
