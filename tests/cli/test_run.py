@@ -201,6 +201,9 @@ def test_a_mistake_that_is_found_late_leaves_no_run_behind(kt, handed_in, tmp_pa
     assert "unknown strategy 'nope'" in ran.err
     assert not run.exists()
     assert kt(*how, "--strategy", "boundary").code == 0
+    ran = kt(*how, "--strategy", "boundary", "--contract", "published")
+    assert ran.code == 2
+    assert "it leaves out the published inputs" in ran.err
 
 
 def test_what_is_no_python_has_a_word_for_every_stage(kt, tmp_path):

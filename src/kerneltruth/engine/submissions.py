@@ -74,8 +74,12 @@ def _judge(
 ) -> Generator[Step, None, RunDocument]:
     # Refuse wrong options before anything begins.
     check_baselines(options.against)
-    strategies_of(options.strategies)
-    contract_named(options.contract)
+    chosen = strategies_of(options.strategies)
+    if contract_named(options.contract).name == "published" and "default" not in chosen:
+        raise UserError(
+            "--strategy: it leaves out the published inputs (strategy default), which alone decide "
+            "under --contract published; add it or leave out one option"
+        )
     tasks = accepted_by(suite)
     data_set = data_set_of(suite)
     entries: list[Entry] = []
