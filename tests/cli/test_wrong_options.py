@@ -91,6 +91,8 @@ def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tm
         (("tasks", "--suite", "odd"), "must be one of"),
         (("audit", "--only", "softmaxx"), "nearest: softmax"),
         (("audit", "--target", "sm_1"), "must be one of sm_80"),
+        (("audit", "--contract", "strict"), "must be one of published, core, torch"),
+        (("tasks", "softmax", "--contract", "strict"), "published, core, torch"),
         (("audit", "--device", "tpu"), "must be auto, cpu, cuda or cuda:N"),
         (("compare", "/proc"), "two or more runs"),
         (("compare", "/proc", "/proc"), "is not a run"),
