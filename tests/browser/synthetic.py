@@ -208,6 +208,9 @@ def _line(
             "dtypes": _dtypes(rng, cases, passed),
             "failure": failure,
             "explanation": "",
+            "contract": "core",
+            "profile": _profile(passed, number),
+            "torch_only": number % 13 == 5,
         },
         "finding": None,
         "tags": [],
@@ -222,6 +225,16 @@ def _line(
             for check in CHECKS
         }
     return line
+
+
+def _profile(passed: bool, number: int) -> dict[str, Any]:
+    ends = {"published": "held", "shapes": "held" if passed else "broken"}
+    ends["layouts"] = ("held", "broken", "refused", "not_tried")[number % 4]
+    promised = {"promised": True, "decisive": True}
+    return {
+        name: {"status": status, "cases": 3} | (promised if name != "layouts" else {})
+        for name, status in ends.items()
+    }
 
 
 def _outcome(

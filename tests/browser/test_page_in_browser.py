@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from visit import Visit
 
+from kerneltruth.analysis.by_obligation import failed_obligations
 from kerneltruth.analysis.illusions import illusion_share
 from kerneltruth.analysis.metrics import rates
 from kerneltruth.report.page.wording import share_interval, share_said
@@ -59,6 +60,8 @@ def test_the_summary_says_what_the_analysis_says(visit, study):
         ({"verdict": "fail"}, lambda r: r.verdict == "fail"),
         ({"verdict": "nan"}, lambda r: r.kind == "nan"),
         ({"text": "gelu ONE_shot"}, lambda r: "gelu" in r.task and r.method == "one_shot"),
+        ({"obligation": "layouts"}, lambda r: "layouts" in failed_obligations(r)),
+        ({"work": "without torch-only"}, lambda r: not r.torch_only),
         (
             {"category": "Fusion", "dtype": "float16"},
             lambda r: r.category == "Fusion" and "float16" in r.dtypes,
@@ -269,3 +272,12 @@ def test_one_device_of_several_can_be_chosen(chromium, leaderboard):
     own = [r for r in study.attempts if r.run == 1]
     visit.filter(counted="every attempt")
     assert visit.text(".tile[data-part=exe] .counts") == right_said(own)
+
+
+def test_every_listed_torch_only_answer_is_marked(visit, study):
+    visit.filter(work="torch-only")
+    plain = sum(r.torch_only for r in study.material.study.answers)
+    assert visit.text("[data-listing=attempts] .pager p").endswith(f"of {plain}")
+    marks = visit.browser.find_elements("css selector", "[data-listing=attempts] .verdict")
+    assert marks
+    assert [m.text for m in marks if "torch-only" not in m.text] == []

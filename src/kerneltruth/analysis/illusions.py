@@ -13,7 +13,7 @@ from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
 from kerneltruth.documents.estimates import RateRecord
-from kerneltruth.documents.rates import IllusionRates, IllusionRecord
+from kerneltruth.documents.rates import IllusionRates, IllusionRecord, Place
 
 
 def checks_of(results: Sequence[Result]) -> tuple[str, ...]:
@@ -70,6 +70,19 @@ def is_illusion(result: Result) -> bool:
     return PASSED in result.checks.values() and rejected(result)
 
 
+def place_of(result: Result) -> Place | None:
+    """Return where a kernel is wrong, the place that promises most first; None for nowhere."""
+    published = result.profile.get("published")
+    if published is not None and published.status in ("broken", "refused"):
+        return "published"
+    parts = result.profile.values()
+    if any(p.promised and p.status in ("broken", "refused") for p in parts):
+        return "core"
+    if any(p.status == "broken" for name, p in result.profile.items() if name != "kernel"):
+        return "beyond"
+    return "unknown" if rejected(result) else None
+
+
 def illusions(study: Study) -> tuple[IllusionRecord, ...]:
     """List every illusion among the distinct kernels, in the order of the results."""
     return tuple(_illusion(r, study) for r in study.distinct if is_illusion(r))
@@ -85,6 +98,8 @@ def _illusion(result: Result, study: Study) -> IllusionRecord:
         method=result.method,
         model=result.model,
         checks=tuple(sorted(name for name, says in result.checks.items() if says == PASSED)),
+        contract=result.contract,
+        place=place_of(result),
         verdict=result.verdict,
         kind=result.kind,
         detail=result.detail,

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kerneltruth.analysis.groups import grouped, labels
-from kerneltruth.analysis.illusions import checks_of, rejected
+from kerneltruth.analysis.illusions import checks_of, place_of
 from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Obliged, Result
@@ -17,7 +17,6 @@ from kerneltruth.documents.records import OBLIGATIONS, Obligation
 from kerneltruth.documents.survival import IllusionPlaces, SurvivalCurve, SurvivalStep
 
 Fate = Literal["lost", "not_tried", "refused", "remains"]
-Place = Literal["published", "core", "beyond", "unknown"]
 
 
 def fate(result: Result, obligation: Obligation) -> Fate:
@@ -92,19 +91,6 @@ def _steps(kernels: Sequence[Result]) -> tuple[SurvivalStep, ...]:
 
 def _share(kernels: Sequence[Result], hits: Sequence[bool]) -> RateRecord:
     return clustered_rate(zip((r.task for r in kernels), hits, strict=True))
-
-
-def place_of(result: Result) -> Place | None:
-    """Return where a kernel is wrong, the place that promises most first; None for nowhere."""
-    published = result.profile.get("published")
-    if published is not None and published.status in ("broken", "refused"):
-        return "published"
-    parts = result.profile.values()
-    if any(p.promised and p.status in ("broken", "refused") for p in parts):
-        return "core"
-    if any(p.status == "broken" for name, p in result.profile.items() if name != "kernel"):
-        return "beyond"
-    return "unknown" if rejected(result) else None
 
 
 def illusion_places(study: Study) -> tuple[IllusionPlaces, ...]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from kerneltruth.documents.estimates import EstimateRecord, GroupRecord, MethodRecord, RateRecord
 from kerneltruth.documents.model import Model, Number
+
+Place = Literal["published", "core", "beyond", "unknown"]
 
 
 class StageRates(GroupRecord, frozen=True, kw_only=True):
@@ -190,6 +193,8 @@ class IllusionRecord(Model, frozen=True, kw_only=True):
     Attributes:
         run: path of its run.
         checks: those that certify it.
+        contract: whose obligations decided; empty where an earlier version judged.
+        place: where it is wrong (see `IllusionPlaces`).
         finding: path of its finding.
     """
 
@@ -200,6 +205,8 @@ class IllusionRecord(Model, frozen=True, kw_only=True):
     method: str | None
     model: str | None
     checks: tuple[str, ...]
+    contract: str
+    place: Place | None
     verdict: str
     kind: str | None
     detail: str

@@ -298,7 +298,7 @@ def _illusions(document: AnalyzeDocument) -> Iterator[RenderableType]:
     findings = found.findings
     for illusion in findings[:FINDINGS_SHOWN]:
         kind = f" {illusion.kind}" if illusion.kind else ""
-        said = f"{illusion.verdict}{kind}, certified by {len(illusion.checks)}"
+        said = f"{illusion.verdict}{kind} ({illusion.place}), certified by {len(illusion.checks)}"
         where = illusion.finding or illusion.key
         yield Text(visible(f"{illusion.task}: {said}: {where}"))
     if len(findings) > FINDINGS_SHOWN:

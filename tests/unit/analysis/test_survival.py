@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from results_for_tests import result, study
 
+from kerneltruth.analysis.illusions import place_of
 from kerneltruth.analysis.results import TORCH_ONLY, Obliged
-from kerneltruth.analysis.survival import curve, fate, illusion_places, place_of, survival
+from kerneltruth.analysis.survival import curve, fate, illusion_places, survival
 from kerneltruth.documents.records import OBLIGATIONS
 
 STATUSES = ("held", "broken", "refused", "not_tried", "not_applicable")
