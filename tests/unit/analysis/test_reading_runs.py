@@ -367,3 +367,21 @@ def test_what_could_not_be_judged_is_no_answer_beside_what_was():
     ]
     assert answer_of(rounds).verdict == "compile_error"
     assert answer_of(rounds, "last").verdict == "infra"
+
+
+def test_a_profile_is_read_with_what_is_promised_and_what_decides():
+    entry = {"status": "broken", "promised": True, "decisive": False, "cases": 2}
+    judged = {**line()["attempt"], "contract": "core", "profile": {"dtypes.float16": entry}}
+    found = result_of({**line(), "attempt": judged}, 0)
+    assert found.profile == {"dtypes.float16": ("broken", True, False)}
+    assert found.has_profile
+
+
+def test_a_profile_with_an_unknown_status_is_refused():
+    judged = {**line()["attempt"], "profile": {"shapes": {"status": "kept"}}}
+    with pytest.raises(ValueError, match="holds the status 'kept'"):
+        result_of({**line(), "attempt": judged}, 0)
+
+
+def test_a_line_of_an_earlier_version_has_no_profile():
+    assert not result_of(line(), 0).has_profile
