@@ -19,7 +19,8 @@ LINES = (STORED / "results.jsonl").read_text().splitlines()
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.stem)
 def test_a_stored_finding_is_written_again_byte_for_byte(path):
-    again = dumps(load_finding(path), indent=2) + "\n"
+    # The stored findings are older than the obligations that they break.
+    again = dumps(load_finding(path), indent=2).replace('  "obligations": [],\n', "") + "\n"
     assert again == path.read_text().replace('"schema": 1', '"schema": 2')
 
 
