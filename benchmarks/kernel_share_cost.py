@@ -1,9 +1,11 @@
 """What it costs to say whose work a result is: the share of a passing control's time.
 
     python benchmarks/kernel_share_cost.py [--device cpu|cuda:0] [--cases 48] [--rounds 5]
+        [--every 1]
 
 The probe is timed within whole judgements. What counting adds to a call is the difference between
-calls on the published inputs that count and calls that do not, in turn; it is paid once.
+calls on the published inputs that count and calls that do not, in turn; it is paid once. With
+`--every N` each Nth control is judged, where all of them take long.
 """
 
 from __future__ import annotations
@@ -80,17 +82,18 @@ def main() -> None:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=48)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--every", type=int, default=1, help="judge each Nth control alone")
     options = parser.parse_args()
     device = machine.device_of(options)
     evaluator = Evaluator(policy=Policy(), device=device, targets=())
     evaluator.start()
     evaluator.warm()
     rows = []
-    for entry in ENTRIES:
-        asked = request(entry, options.cases)
-        if entry.role == "control" and asked.candidate.language == "triton":
-            whole, probe = judged(evaluator, asked, options.rounds)
-            rows.append((entry.name, whole, probe, counting(evaluator, asked)))
+    asked_of = [(e.name, request(e, options.cases)) for e in ENTRIES if e.role == "control"]
+    triton = [(name, asked) for name, asked in asked_of if asked.candidate.language == "triton"]
+    for name, asked in triton[:: options.every]:
+        whole, probe = judged(evaluator, asked, options.rounds)
+        rows.append((name, whole, probe, counting(evaluator, asked)))
     evaluator.close()
     total, probes, counts = (sum(column) for column in [*zip(*rows, strict=True)][1:])
     lines = [

@@ -154,7 +154,7 @@ def test_the_judge_never_touches_the_device():
         "    task_names=('relu',))\n"
         "evaluator = Evaluator(device='cuda:0', targets=(), policy=Policy())\n"
         "request = EvaluationRequest(name='f', task='relu', candidate=candidate,\n"
-        "    plan=Plan(cases=3))\n"
+        "    plan=Plan(cases=16))\n"
         "said = evaluator.evaluate(request).attempt.verdict.word\n"
         "evaluator.close()\n"
         "print(said, torch.cuda.is_initialized())\n"
