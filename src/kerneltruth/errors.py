@@ -2,6 +2,7 @@
 
     KernelTruthError
     ├── UserError          the user must act: one line, exit code 2, no traceback
+    │   └── CandidateError the source is no candidate: no Python, or without an entry
     ├── EnvironmentFault   the machine cannot do it: exit code 3
     ├── Interrupted        Ctrl-C: exit code 130, what was judged is kept
     └── InternalError      our bug: exit code 4, traceback, where to report it
@@ -30,6 +31,10 @@ class UserError(KernelTruthError):
     """A mistake of the user; the message names the value, the rule and the next step."""
 
     exit_code = 2
+
+
+class CandidateError(UserError):
+    """A source that is no candidate for its task; where many are judged, it has a verdict."""
 
 
 class EnvironmentFault(KernelTruthError):

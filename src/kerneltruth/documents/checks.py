@@ -45,7 +45,12 @@ class ObligationDocument(Model, frozen=True, kw_only=True):
 
 
 class CheckDocument(Model, frozen=True, kw_only=True):
-    """`check --json`."""
+    """`check --json`.
+
+    Attributes:
+        finding: the file of the finding that decides; its name alone where nothing was written.
+        run: the run directory; null where nothing was written.
+    """
 
     schema: Literal[2] = 2
     task: str
@@ -85,7 +90,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     binaries: tuple[BinaryRecord, ...]
     seed: int
     seconds: Number
-    run: str
+    run: str | None
 
 
 class ReplayResult(Model, frozen=True, kw_only=True):

@@ -7,21 +7,16 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from msgspec import structs
-from msgspec.structs import asdict
 
 from kerneltruth.cases.published import published_dtype
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.case import Domain
-from kerneltruth.documents.checks import (
-    CheckDocument,
-    DeclinedCase,
-    InterfaceDocument,
-    ObligationDocument,
-)
-from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
+from kerneltruth.documents.checks import CheckDocument
+from kerneltruth.documents.lines import attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import Attempt, Judgement, ProfileEntry
-from kerneltruth.documents.verdict import Failed, Passed, TimedOut, Unrefereeable, Verdict
+from kerneltruth.documents.records import Attempt, Judgement
+from kerneltruth.documents.verdict import Unrefereeable
+from kerneltruth.engine.check_document import check_document
 from kerneltruth.engine.evaluator import (
     EvaluationRequest,
     Evaluator,
@@ -40,10 +35,9 @@ from kerneltruth.oracle.dealing import planned_cases
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.recognize import recognize
-from kerneltruth.tasks.registry import elsewhere, find
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
 EFFORT = DiagnosisEffort(evaluations=200, seconds=20.0)
@@ -61,7 +55,7 @@ def _judge_file(
     options: CheckRequest, runner: Runner, start: float
 ) -> Generator[Step, None, CheckDocument]:
     policy = choose_policy(options.bounds, tf32=options.tf32)
-    job = _job(options, policy)
+    job = job_of(options, policy)
     identity = content_hash(
         [job.candidate.sha256, plain(job.plan), plain(policy), runner.device, runner.targets]
     )
@@ -77,18 +71,28 @@ def _judge_file(
         done = [line for line in store.results() if line.key == job.name]
         if done:
             kept, finding = attempt_in(done[0]), done[0].finding or None
-            return _document(options, kept, store, finding, seconds=kept.seconds)
+            return check_document(
+                options, kept, finding=finding, run=store.path, seconds=kept.seconds
+            )
         attempt = yield from _judge(evaluator, job)
         kept, finding = store_attempt(
             store, job, attempt, environment(runner.device), policy=policy
         )
         store.finish()
         seconds = time.monotonic() - start
-        return _document(options, kept, store, finding, seconds=seconds)
+        return check_document(options, kept, finding=finding, run=store.path, seconds=seconds)
 
 
-def _job(options: CheckRequest, policy: Policy) -> EvaluationRequest:
-    candidate, task = recognize(options.file, options.task, options.suite)
+def job_of(options: CheckRequest, policy: Policy) -> EvaluationRequest:
+    """Return the job that a request means.
+
+    Raises:
+        CandidateError: the source is no candidate for the task.
+        UserError: an option is wrong.
+    """
+    candidate, task = recognize(
+        options.file, options.task, options.suite, source=options.source, entry=options.entry
+    )
     contract = contract_named(options.contract)
     domain: Domain = "core" if options.domain == "core" else "extended"
     if domain == "core" and contract.name == "torch":
@@ -167,101 +171,19 @@ def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None
             others = [j for j in judgements if j is not attempt.failure]
             found = diagnose(session, attempt.failure, others, EFFORT)
             return found.added_to(attempt)
-    if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
-        raise UserError(
-            f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
-        )
+    require_cases(attempt, task)
     return structs.replace(attempt, explanation=without_diagnosis(attempt))
 
 
-def _document(
-    options: CheckRequest,
-    attempt: Attempt,
-    store: RunStore[ResultLine],
-    finding: str | None,
-    *,
-    seconds: float,
-) -> CheckDocument:
-    verdict = attempt.verdict
-    failed = verdict if isinstance(verdict, Failed) else None
-    failure = attempt.failure
-    failing = failure.case if failure else None
-    chosen = options.task is not None or options.suite is not None
-    return CheckDocument(
-        task=attempt.task,
-        also_in=() if chosen else tuple(elsewhere(find(attempt.task))),
-        candidate=attempt.candidate,
-        torch_only=attempt.torch_only,
-        contract=attempt.contract,
-        passed=isinstance(verdict, Passed),
-        verdict=verdict.word,
-        hazards=tuple(_hazard(attempt, key) for key in attempt.hazards),
-        declined=tuple(DeclinedCase(case=c.summary(), reason=why) for c, why in attempt.declined),
-        kind=failed.kind if failed else None,
-        output=failed.output if failed else None,
-        causes=failed.causes if failed else (),
-        inputs=failed.inputs if failed else (),
-        detail=_said(attempt.verdict),
-        explanation=attempt.explanation,
-        cases=attempt.cases,
-        failed=attempt.failed,
-        unrefereeable=attempt.unrefereeable,
-        void=attempt.void,
-        skipped=attempt.skipped,
-        own_weights=attempt.own_weights,
-        profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
-        score=attempt.score,
-        kernel=attempt.kernel,
-        interface=tuple(
-            InterfaceDocument(**asdict(note), first_summary=note.first.summary())
-            for note in attempt.interface
-        ),
-        finding=str(store.path / "findings" / finding) if finding else None,
-        failing=failing,
-        failing_summary=failing.summary() if failing else None,
-        domain=failing.domain if failing else None,
-        minimal=attempt.minimal,
-        minimal_summary=attempt.minimal.summary() if attempt.minimal else None,
-        minimal_shown=attempt.shown,
-        stats=failure.stats if failure else None,
-        worst_ratio=attempt.worst_ratio,
-        binaries=attempt.binaries,
-        seed=store.manifest.seed,
-        seconds=seconds,
-        run=str(store.path),
-    )
+def require_cases(attempt: Attempt, task: Task) -> None:
+    """Refuse options that leave no case.
 
-
-def _obligation(entry: ProfileEntry) -> ObligationDocument:
-    failure = entry.failure
-    verdict = failure.verdict if failure else None
-    return ObligationDocument(
-        status=entry.status,
-        promised=entry.promised,
-        decisive=entry.decisive,
-        cases=entry.cases,
-        reason=entry.reason,
-        kind=verdict.kind if isinstance(verdict, Failed) else None,
-        detail="" if verdict is None else _said_of_case(verdict),
-        case=failure.case if failure else None,
-        case_summary=failure.case.summary() if failure else None,
-        finding=entry.finding,
-    )
-
-
-def _hazard(attempt: Attempt, key: str) -> str:
-    finding = attempt.profile[key].finding
-    return attempt.hazards[key] + (f" (finding {finding.removesuffix('.json')})" if finding else "")
-
-
-def _said_of_case(verdict: Verdict) -> str:
-    if isinstance(verdict, TimedOut):
-        return f"did not return within {verdict.seconds:g} s"
-    return _said(verdict)
-
-
-def _said(verdict: Verdict) -> str:
-    for name in ("detail", "reason"):
-        if hasattr(verdict, name):
-            return str(getattr(verdict, name))
-    return ""
+    Raises:
+        UserError: no case was made.
+    """
+    replaced = attempt.unrefereeable or attempt.void
+    nothing = not (replaced or attempt.cases or attempt.declined or attempt.skipped)
+    if nothing and isinstance(attempt.verdict, Unrefereeable):
+        raise UserError(
+            f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
+        )

@@ -24,9 +24,16 @@ SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest:
-    """Judge one kernel file."""
+    """Judge one kernel file.
+
+    Attributes:
+        source: the text of the file, where it is not read from the disk.
+        entry: the function to call; None finds it by its name.
+    """
 
     file: Path
+    source: str | None = None
+    entry: str | None = None
     task: str | None = None
     suite: str | None = None
     dtypes: tuple[str, ...] = ()
@@ -122,9 +129,13 @@ class TimeRequest:
         measure_again: forget what is known of the device.
         profile: whether Nsight Compute looks at the kernels too.
         kernels: whether it is said which kernels take the device's time, and whose they are.
+        source: the text of the file, where it is not read from the disk.
+        entry: the function to call; None finds it by its name.
     """
 
     file: Path
+    source: str | None = None
+    entry: str | None = None
     task: str | None = None
     suite: str | None = None
     dtype: str | None = None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kerneltruth.errors import UserError
+from kerneltruth.errors import CandidateError, UserError
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
 # On other devices kernels in these languages are interpreted, or do not run at all.
@@ -58,19 +58,27 @@ def load_candidate(
     Raises:
         UserError: the file cannot be read or is not text, or as in `read_candidate`.
     """
+    source = above_tests(read_source(path))
+    return read_candidate(source, str(path), task_names=task_names, task=task, entry=entry)
+
+
+def read_source(path: str | Path) -> str:
+    """Return the text of a candidate's file.
+
+    Raises:
+        UserError: it cannot be read, or is not text.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"cannot read {str(path)!r}: {reason}; name a Python file") from error
     try:
-        source = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
             f"{str(path)!r} is not text: byte {error.start} is not UTF-8; name a Python file"
         ) from error
-    source = above_tests(source)
-    return read_candidate(source, str(path), task_names=task_names, task=task, entry=entry)
 
 
 def above_tests(text: str) -> str:
@@ -96,7 +104,8 @@ def read_candidate(
         entry: the function that the task requires, if different from its name.
 
     Raises:
-        UserError: not Python, an unknown task, no entry, or more than one.
+        CandidateError: not Python, no entry, or more than one.
+        UserError: an unknown task.
     """
     if task is not None and task not in task_names:
         nearest = difflib.get_close_matches(task, task_names, n=3) or sorted(task_names)[:3]
@@ -110,11 +119,11 @@ def read_candidate(
         names = (entry or task, task, *GENERIC_ENTRIES)
         found = next((n for n in names if n in definitions), None)
     if found is None:
-        raise UserError(_no_entry(definitions, path, entry or task))
+        raise CandidateError(_no_entry(definitions, path, entry or task))
     lines = definitions[found]
     if len(lines) > 1:
         where = " and ".join(str(n) for n in lines)
-        raise UserError(
+        raise CandidateError(
             f"{path}: {found!r} is defined at lines {where}; a candidate has one entry: remove one"
         )
     return Candidate(
@@ -207,9 +216,9 @@ def _parse(source: str, path: str) -> ast.Module:
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
         message = f"{path} is not Python: {line}{error.msg}; correct the file"
-        raise UserError(message) from error
+        raise CandidateError(message) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"{path} is not Python: {error}; correct the file") from error
+        raise CandidateError(f"{path} is not Python: {error}; correct the file") from error
 
 
 def _named_entry(

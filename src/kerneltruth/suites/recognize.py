@@ -5,31 +5,56 @@ from __future__ import annotations
 from pathlib import Path
 
 from kerneltruth.errors import UserError
-from kerneltruth.runner.candidate import Candidate, load_candidate
+from kerneltruth.runner.candidate import Candidate, above_tests, read_candidate, read_source
 from kerneltruth.suites import kernelbench_runs
 from kerneltruth.tasks.registry import FOREIGN, by_entry, called, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
 
 
-def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidate, Task]:
+def recognize(
+    file: Path,
+    name: str | None,
+    suite: str | None,
+    *,
+    source: str | None = None,
+    entry: str | None = None,
+) -> tuple[Candidate, Task]:
     """Return the candidate in a file and its task: by name, else by entry, core tasks first.
 
+    Args:
+        file: of the candidate.
+        name: of the task.
+        suite: where to look for the task.
+        source: the text of the file, where it is not read from the disk.
+        entry: the function to call; None finds it by its name.
+
     Raises:
-        UserError: as `load_candidate`, for the first suite if no suite has such an entry.
+        UserError: the file cannot be read, or there is no such task.
+        CandidateError: as in `read_candidate`, for the first suite if none has such an entry.
     """
+    text = above_tests(read_source(file) if source is None else source)
     if name is None and suite in FOREIGN:
         name = _task_of_file(file, suite)
-    if name is not None:
-        task = find(name, suite)
-        # A task name given by the user may be the function's name in another benchmark's file.
-        asked = name.rpartition("/")[2]
-        candidate = load_candidate(file, task_names=(asked,), task=asked, entry=task.entry)
-        return candidate, task
+    if name is None:
+        return _by_entry(text, file, suite, entry)
+    task = find(name, suite)
+    # A task name given by the user may be the function's name in another benchmark's file.
+    asked = name.rpartition("/")[2]
+    candidate = read_candidate(
+        text, str(file), task_names=(asked,), task=asked, entry=entry or task.entry
+    )
+    return candidate, task
+
+
+def _by_entry(
+    text: str, file: Path, suite: str | None, entry: str | None
+) -> tuple[Candidate, Task]:
     refusal: UserError | None = None
     for each in suites() if suite is None else (suite,):
         known = by_entry(each)
+        names = [name for name in known if entry in (None, name)]
         try:
-            candidate = load_candidate(file, task_names=tuple(known))
+            candidate = read_candidate(text, str(file), task_names=names)
         except UserError as error:
             refusal = refusal or error
             continue

@@ -48,7 +48,9 @@ def time_file(
 def _time_file(
     options: TimeRequest, runner: Runner, start: float
 ) -> Generator[Step, None, TimeDocument]:
-    candidate, task = recognize(options.file, options.task, options.suite)
+    candidate, task = recognize(
+        options.file, options.task, options.suite, source=options.source, entry=options.entry
+    )
     _refuse(options, candidate, task, runner.device)
     dtype = _dtype(options.dtype, task)
     if options.out is not None:
