@@ -12,20 +12,20 @@ from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import ProfileEntry
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
 from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.engine.attempt_store import store_attempt
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
+    BRIEF,
     Evaluation,
     EvaluationRequest,
     Evaluator,
     lost,
-    store_attempt,
 )
 from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
@@ -34,8 +34,6 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.core import TASKS
-
-EFFORT = DiagnosisEffort(evaluations=60, seconds=1.0)
 
 
 def audit_corpus(
@@ -95,7 +93,7 @@ def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:
             deadline_s=options.deadline_s,
         ),
         baseline_seed=options.seed if options.baselines else None,
-        effort=EFFORT,
+        effort=BRIEF,
         obligation=entry.breaks,
     )
 

@@ -1,21 +1,19 @@
-"""Evaluate one candidate: judged, explained, run through the peers' checks, and stored."""
+"""Evaluate one candidate: judged, explained, and run through the peers' checks."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import inspect
-from kerneltruth.cases.materialize import materialize
 from kerneltruth.clock.device.lock import checking
 from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.documents.lines import PeerVerdict, ResultLine
+from kerneltruth.documents.lines import PeerVerdict
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import Attempt, CandidateRef, Judgement
 from kerneltruth.documents.timing import CandidateTimes
@@ -33,14 +31,13 @@ from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.findings import finding_of
-from kerneltruth.runs.ledger import L
-from kerneltruth.runs.store import RunStore
-from kerneltruth.suites.foreign import origin_of
 from kerneltruth.suites.pytorch import control_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
+# Of a failure: where one file is judged, and where many are.
+FULL = DiagnosisEffort(evaluations=200, seconds=20.0)
+BRIEF = DiagnosisEffort(evaluations=60, seconds=1.0)
 # Seconds for compiling at the timed shapes: others wait for the device.
 REHEARSAL_S = 60.0
 
@@ -247,56 +244,3 @@ def lost(job: EvaluationRequest, reason: str) -> Evaluation:
     verdict = Infra(reason=reason)
     attempt = Attempt(task=job.task, candidate=ref, verdict=verdict, cases=0, failed=0)
     return Evaluation(attempt=attempt)
-
-
-def store_attempt(
-    store: RunStore[L],
-    job: EvaluationRequest,
-    attempt: Attempt,
-    environment: Mapping[str, str | None],
-    *,
-    about: ResultLine | None = None,
-    policy: Policy | None = None,
-) -> tuple[Attempt, str | None]:
-    """Store an attempt. The result line comes last: it promises that the rest is there.
-
-    Args:
-        store: the run.
-        job: the job that made the attempt.
-        attempt: what came of it.
-        environment: of the machine.
-        about: what else the line says; the attempt and its finding are added.
-        policy: of the bounds; None takes the usual one.
-
-    Returns:
-        The attempt with the findings of what it breaks beside what decides, and the name of the
-        file of the finding that decides, if it failed.
-    """
-    store.write_source(job.candidate.source)
-    used = policy or Policy()
-    where = {**environment, **origin_of(job.task)}
-    name = None
-    if attempt.failure is not None:
-        finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
-        inputs = materialize(find(job.task), finding.case).tensors
-        name = store.write_finding(finding, inputs).name
-    profile = dict(attempt.profile)
-    for key, entry in attempt.profile.items():
-        if entry.status == "broken" and entry.failure == attempt.failure:
-            profile[key] = replace(entry, finding=name)
-        elif entry.status == "broken" and entry.failure is not None:
-            failed = replace(
-                attempt,
-                failure=entry.failure,
-                minimal=None,
-                explanation="",
-                error_map=None,
-                shown="",
-            )
-            other = finding_of(failed, where, bounds=used.method, tf32=used.tf32)
-            # Its inputs follow from its seed: most of these are never looked at.
-            profile[key] = replace(entry, finding=store.write_finding(other, {}).name)
-    slim = replace(attempt, error_map=None, profile=profile)
-    line = about or ResultLine(key=job.name, name=job.name)
-    store.append(job.name, structs.replace(line, attempt=slim, finding=name))
-    return slim, name

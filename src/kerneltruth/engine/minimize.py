@@ -9,21 +9,14 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.checks import MinimizeDocument
 from kerneltruth.documents.records import Finding, Judgement
-from kerneltruth.documents.verdict import (
-    OF_SEVERAL_CALLS,
-    Failed,
-    Infra,
-    UnsupportedHere,
-    Verdict,
-    is_bad,
-)
+from kerneltruth.documents.verdict import Failed, Infra, UnsupportedHere, Verdict, is_bad
 from kerneltruth.engine.devices import cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
 from kerneltruth.engine.requests import Events, MinimizeRequest, Step
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
-from kerneltruth.explain.reproducer.script import script as standalone_script
+from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
@@ -102,14 +95,10 @@ def _find_smallest(evaluator: Evaluator, finding: Finding, request: MinimizeRequ
         failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
         effort = DiagnosisEffort(evaluations=request.evaluations, seconds=SECONDS)
         diagnosis = diagnose(session, failure, (), effort)
-        small = cache.get(task, diagnosis.minimal)
-        ruling, _, placed = session.call(small, config=finding.config)
-        script = standalone_script(
-            task=task,
-            candidate=candidate,
-            expectation=small,
-            placed=placed,
-            verdict=_shown(verdict, ruling.verdict),
+        script = script_of(
+            session,
+            diagnosis.minimal,
+            verdict,
             explanation=finding.explanation or diagnosis.explanation,
             config=finding.config,
         )
@@ -130,12 +119,6 @@ def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict
     if not is_bad(verdict):
         raise UserError(f"{path}: the finding does not fail here ({verdict.word}); see `replay`")
     return verdict
-
-
-def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:
-    """Return the verdict that a script shows: on the smallest case, if one call shows it."""
-    several = isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS
-    return smaller if is_bad(smaller) and not several else verdict
 
 
 def _write(path: Path, text: str) -> None:

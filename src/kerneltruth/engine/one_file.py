@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Generator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from msgspec import structs
 
@@ -12,22 +15,25 @@ from kerneltruth.cases.published import published_dtype
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.case import Domain
 from kerneltruth.documents.checks import CheckDocument
-from kerneltruth.documents.lines import attempt_in, read_line
+from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import Attempt, Judgement
+from kerneltruth.documents.records import Attempt, Finding, Judgement
 from kerneltruth.documents.verdict import Unrefereeable
+from kerneltruth.engine.attempt_store import AttemptFindings, findings_in, store_attempt
 from kerneltruth.engine.check_document import check_document
 from kerneltruth.engine.evaluator import (
+    BRIEF,
+    FULL,
     EvaluationRequest,
     Evaluator,
-    store_attempt,
     without_diagnosis,
 )
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
-from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckRequest, Step
+from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckRequest, Explain, Step
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
+from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
+from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
@@ -35,12 +41,31 @@ from kerneltruth.oracle.dealing import planned_cases
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
+from kerneltruth.runs.findings import load_finding
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-EFFORT = DiagnosisEffort(evaluations=200, seconds=20.0)
+EFFORTS: Final[dict[Explain, DiagnosisEffort | None]] = {
+    "full": FULL,
+    "brief": BRIEF,
+    "none": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What came of a candidate.
+
+    Attributes:
+        findings: all that it breaks, the one that decides first.
+        script: shows what decides without this package; empty where none was made.
+    """
+
+    document: CheckDocument
+    findings: tuple[Finding, ...] = ()
+    script: str = ""
 
 
 def judge_file(
@@ -48,18 +73,50 @@ def judge_file(
 ) -> Generator[Step, None, CheckDocument]:
     """Judge the file with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner) as suite:
-        return (yield from _judge_file(replace(options, suite=suite), runner, start))
+        options = replace(options, suite=suite)
+        policy = choose_policy(options.bounds, tf32=options.tf32)
+        evaluator = Evaluator(policy=policy, runner=runner)
+        machine = functools.partial(environment, runner.device)
+        return (yield from judge(options, evaluator, machine, start)).document
 
 
-def _judge_file(
-    options: CheckRequest, runner: Runner, start: float
-) -> Generator[Step, None, CheckDocument]:
-    policy = choose_policy(options.bounds, tf32=options.tf32)
-    job = job_of(options, policy)
+def judge(
+    options: CheckRequest,
+    evaluator: Evaluator,
+    machine: Callable[[], Mapping[str, str | None]],
+    start: float,
+) -> Generator[Step, None, Judged]:
+    """Judge a candidate.
+
+    Args:
+        options: what is requested; its suite is open.
+        evaluator: with the policy of the request.
+        machine: returns the fingerprint of this machine, which takes a while.
+        start: when the command began, on the monotonic clock.
+
+    Raises:
+        CandidateError: the source is no candidate for the task.
+        UserError: an option is wrong.
+    """
+    job = job_of(options, evaluator.cache.policy)
+    if options.keep:
+        return (yield from _stored(options, evaluator, job, machine, start))
+    attempt, script = yield from _judge(evaluator, job, options)
+    found = findings_in(attempt, machine(), policy=evaluator.cache.policy)
+    return _judged(options, found, None, start, script)
+
+
+def _stored(
+    options: CheckRequest,
+    evaluator: Evaluator,
+    job: EvaluationRequest,
+    machine: Callable[[], Mapping[str, str | None]],
+    start: float,
+) -> Generator[Step, None, Judged]:
+    policy, runner = evaluator.cache.policy, evaluator.runner
     identity = content_hash(
         [job.candidate.sha256, plain(job.plan), plain(policy), runner.device, runner.targets]
     )
-    evaluator = Evaluator(policy=policy, runner=runner)
     with open_run(
         options.out,
         command="check",
@@ -70,17 +127,30 @@ def _judge_file(
     ) as store:
         done = [line for line in store.results() if line.key == job.name]
         if done:
-            kept, finding = attempt_in(done[0]), done[0].finding or None
-            return check_document(
-                options, kept, finding=finding, run=store.path, seconds=kept.seconds
-            )
-        attempt = yield from _judge(evaluator, job)
-        kept, finding = store_attempt(
-            store, job, attempt, environment(runner.device), policy=policy
-        )
+            return _read_again(options, done[0], store.path)
+        attempt, script = yield from _judge(evaluator, job, options)
+        found = store_attempt(store, job, attempt, machine(), policy=policy)
         store.finish()
-        seconds = time.monotonic() - start
-        return check_document(options, kept, finding=finding, run=store.path, seconds=seconds)
+        return _judged(options, found, store.path, start, script)
+
+
+def _judged(
+    options: CheckRequest, found: AttemptFindings, run: Path | None, start: float, script: str
+) -> Judged:
+    seconds = time.monotonic() - start
+    document = check_document(options, found.attempt, finding=found.name, run=run, seconds=seconds)
+    return Judged(document=document, findings=found.all, script=script)
+
+
+def _read_again(options: CheckRequest, line: ResultLine, run: Path) -> Judged:
+    """Return what a run holds already."""
+    attempt, deciding = attempt_in(line), line.finding or None
+    document = check_document(options, attempt, finding=deciding, run=run, seconds=attempt.seconds)
+    others = (e.finding for e in attempt.profile.values())
+    names = dict.fromkeys(name for name in (deciding, *others) if name)
+    return Judged(
+        document=document, findings=tuple(load_finding(run / "findings" / name) for name in names)
+    )
 
 
 def job_of(options: CheckRequest, policy: Policy) -> EvaluationRequest:
@@ -147,7 +217,10 @@ def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ..
     return tuple(dict.fromkeys(SHORT_DTYPES.get(name, name) for name in names))
 
 
-def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None, Attempt]:
+def _judge(
+    evaluator: Evaluator, job: EvaluationRequest, options: CheckRequest
+) -> Generator[Step, None, tuple[Attempt, str]]:
+    """Judge the job; return the attempt, and the script of its failure."""
     judgements: list[Judgement] = []
     task = find(job.task)
     total = planned_cases(task, job.plan, evaluator.runner.device)
@@ -166,24 +239,25 @@ def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None
             judgements.append(event.judgement)
             said = f"{event.judgement.verdict.word}: {event.judgement.case.summary()}"
             yield Step(done=min(len(judgements), total), total=total, text=said)
-        if attempt.failure is not None:
+        effort = EFFORTS[options.explain]
+        if attempt.failure is not None and effort is not None:
             yield Step(done=total, total=total, text="looking for the smallest failing case")
             others = [j for j in judgements if j is not attempt.failure]
-            found = diagnose(session, attempt.failure, others, EFFORT)
-            return found.added_to(attempt)
-    require_cases(attempt, task)
-    return structs.replace(attempt, explanation=without_diagnosis(attempt))
-
-
-def require_cases(attempt: Attempt, task: Task) -> None:
-    """Refuse options that leave no case.
-
-    Raises:
-        UserError: no case was made.
-    """
-    replaced = attempt.unrefereeable or attempt.void
-    nothing = not (replaced or attempt.cases or attempt.declined or attempt.skipped)
-    if nothing and isinstance(attempt.verdict, Unrefereeable):
+            found = diagnose(session, attempt.failure, others, effort)
+            script = "" if options.keep else _script(session, attempt.failure, found)
+            return found.added_to(attempt), script
+    if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
         )
+    return structs.replace(attempt, explanation=without_diagnosis(attempt)), ""
+
+
+def _script(session: CandidateSession, failure: Judgement, found: Diagnosis) -> str:
+    return script_of(
+        session,
+        found.minimal,
+        failure.verdict,
+        explanation=found.explanation,
+        config=failure.config,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
@@ -19,6 +19,7 @@ EXECUTORS = ("local", "ray")
 CASES_OF_FILE = 48
 CASES = 16
 CONTRACT = "core"
+Explain = Literal["full", "brief", "none"]
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
@@ -29,11 +30,15 @@ class CheckRequest:
     Attributes:
         source: the text of the file, where it is not read from the disk.
         entry: the function to call; None finds it by its name.
+        keep: whether a run directory is written; without one a failure has its script at once.
+        explain: how much a failure's smallest case may cost.
     """
 
     file: Path
     source: str | None = None
     entry: str | None = None
+    keep: bool = True
+    explain: Explain = "full"
     task: str | None = None
     suite: str | None = None
     dtypes: tuple[str, ...] = ()

@@ -17,15 +17,16 @@ from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Infra
+from kerneltruth.engine.attempt_store import store_attempt
 from kerneltruth.engine.benchmark.baselines import check_baselines
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
+    BRIEF,
     Evaluation,
     EvaluationRequest,
     Evaluator,
     lost,
     not_timed,
-    store_attempt,
 )
 from kerneltruth.engine.outcomes import (
     NOT_RUN,
@@ -43,7 +44,6 @@ from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
 from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
@@ -58,7 +58,6 @@ from kerneltruth.tasks.registry import accepted_by
 
 # Judging is mostly CPU work, so this many judges share a GPU.
 JUDGES_PER_GPU = 8
-EFFORT = DiagnosisEffort(evaluations=60, seconds=1.0)
 
 
 def judge_submissions(
@@ -224,7 +223,7 @@ class _Run:
                 candidate=candidate,
                 plan=plan,
                 baseline_seed=options.seed if self._compares else None,
-                effort=EFFORT if options.explain else None,
+                effort=BRIEF if options.explain else None,
                 timed="perf" in options.stages,
             )
 

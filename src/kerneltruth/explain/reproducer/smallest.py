@@ -1,0 +1,44 @@
+"""The standalone script of a failure's smallest case."""
+
+from __future__ import annotations
+
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.verdict import OF_SEVERAL_CALLS, Failed, Verdict, is_bad
+from kerneltruth.explain.reproducer.script import script
+from kerneltruth.oracle.candidate_session import CandidateSession
+
+
+def script_of(
+    session: CandidateSession,
+    minimal: Case,
+    verdict: Verdict,
+    *,
+    explanation: str,
+    config: int = 0,
+) -> str:
+    """Run the smallest case of a failure once more, and return the script that shows it.
+
+    Args:
+        session: of the candidate.
+        minimal: the smallest case.
+        verdict: of the failure.
+        explanation: where and how the output is wrong.
+        config: which configuration of an autotuned kernel failed.
+    """
+    small = session.cache.get(session.task, minimal)
+    ruling, _, placed = session.call(small, config=config)
+    return script(
+        task=session.task,
+        candidate=session.candidate,
+        expectation=small,
+        placed=placed,
+        verdict=_shown(verdict, ruling.verdict),
+        explanation=explanation,
+        config=config,
+    )
+
+
+def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:
+    """Return the verdict that a script shows: on the smallest case, if one call shows it."""
+    several = isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS
+    return smaller if is_bad(smaller) and not several else verdict
