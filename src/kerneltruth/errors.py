@@ -2,7 +2,8 @@
 
     KernelTruthError
     ├── UserError          the user must act: one line, exit code 2, no traceback
-    │   └── CandidateError the source is no candidate: no Python, or without an entry
+    │   ├── CandidateError the source is no candidate: no Python, or without an entry
+    │   └── DeclarationError  a task is declared wrongly
     ├── EnvironmentFault   the machine cannot do it: exit code 3
     ├── Interrupted        Ctrl-C: exit code 130, what was judged is kept
     └── InternalError      our bug: exit code 4, traceback, where to report it
@@ -35,6 +36,10 @@ class UserError(KernelTruthError):
 
 class CandidateError(UserError):
     """A source that is no candidate for its task; where many are judged, it has a verdict."""
+
+
+class DeclarationError(UserError):
+    """A task's declaration breaks a rule; in a suite of this package that is our mistake."""
 
 
 class EnvironmentFault(KernelTruthError):

@@ -81,7 +81,8 @@ def schema_of(words):
     """Which document a command prints as JSON."""
     if words[0] == "audit" and "--timed" in words:
         return "audit-timed"
-    return "audit-suite" if words[0] == "audit" and "--suite" in words else words[0]
+    of_suite = {"--suite", "--tasks"} & {*words}
+    return "audit-suite" if words[0] == "audit" and of_suite else words[0]
 
 
 def hold_to_schema(words, out):

@@ -47,6 +47,7 @@ def audit(
     only: Only = None,
     cases: Cases = None,
     suite: AuditedSuite = None,
+    tasks: options.TasksFile = None,
     timed: Timed = False,
     budget_s: Budget = None,
     baselines: PeerChecks = True,
@@ -58,11 +59,12 @@ def audit(
     from kerneltruth.engine.requests import AuditRequest
     from kerneltruth.engine.start import run
 
+    of_suite = suite is not None or tasks is not None
     asked = options.request(
         AuditRequest,
         given,
-        cases=cases or (36 if suite is None else 16),
-        promises=suite is not None and cases is None,
+        cases=cases or (16 if of_suite else 36),
+        promises=of_suite and cases is None,
     )
     raise typer.Exit(_show(options.follow(run(asked), quiet=as_json), as_json))
 

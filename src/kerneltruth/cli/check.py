@@ -33,6 +33,7 @@ def check(
     file: File,
     task: options.TaskName = None,
     suite: options.SearchedSuite = None,
+    tasks: options.TasksFile = None,
     dtypes: Dtypes = None,
     strategies: options.Strategies = None,
     cases: Cases = None,

@@ -23,6 +23,7 @@ def replay(
         typer.Option("--obligation", help="Only findings that break this one, such as shapes."),
     ] = None,
     suite: options.FindingsSuite = None,
+    tasks: options.TasksFile = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     seed: options.FindingsSeed = None,
@@ -50,6 +51,7 @@ def minimize(
         int, typer.Option("--evaluations", min=1, help="Budget of kernel runs.")
     ] = 400,
     suite: options.FindingsSuite = None,
+    tasks: options.TasksFile = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     seed: options.FindingsSeed = None,

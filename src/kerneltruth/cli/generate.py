@@ -104,7 +104,7 @@ ShowExample = Annotated[
 @app.command()
 def generate(
     method: MethodName,
-    suite: options.Suite = "kernelbenchx",
+    suite: options.Suite = options.DEFAULT_SUITE,
     model: ModelName = None,
     tasks: Tasks = None,
     categories: Categories = None,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 D = TypeVar("D")
 R = TypeVar("R", bound="DataclassInstance")
 
+# The suite of `run` and `generate`.
+DEFAULT_SUITE = "kernelbenchx"
 # One day: longer waits make no sense, and the system's clocks overflow on huge numbers.
 MOST_S = 86_400.0
 # Short enough to retype, long enough that it cannot be guessed.
@@ -70,6 +72,10 @@ SearchedSuite = Annotated[
 FindingsSuite = Annotated[
     str | None, typer.Option("--suite", help="Where the suite is now, such as kernelbench:PATH.")
 ]
+TasksFile = Annotated[
+    Path | None,
+    typer.Option("--tasks", help="A Python file that declares tasks of yours: the suite to use."),
+]
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
 ]
@@ -109,17 +115,35 @@ Annotations = Annotated[
 ]
 
 
-def request(kind: type[R], given: Mapping[str, object], **fields: Any) -> R:
+def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
     """Make a request from the options that are named like its fields.
 
     Args:
         kind: of the request.
         given: a command's arguments, as `locals()` holds them; None leaves the field's default.
+            A file of `tasks` is the suite.
         fields: further fields.
     """
+    if given.get("tasks") is not None:
+        given = {**given, "suite": chosen_suite(given.get("suite"), given["tasks"])}
     named = {f.name: given.get(f.name) for f in dataclasses.fields(kind)}
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if v is not None}
     return kind(**values | fields)
+
+
+def chosen_suite(suite: str | None, tasks: Path | None) -> str | None:
+    """Return the suite that `--suite` or `--tasks` names; None if neither is given.
+
+    Raises:
+        UserError: both are given.
+    """
+    if tasks is None:
+        return suite
+    if suite not in (None, DEFAULT_SUITE):
+        from kerneltruth.errors import UserError
+
+        raise UserError(f"--tasks {tasks}: it is a suite of its own; leave out --suite {suite}")
+    return f"tasks:{tasks}"
 
 
 def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:

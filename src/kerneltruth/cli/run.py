@@ -49,7 +49,8 @@ Address = Annotated[
 @app.command(name="run")
 def run_(
     candidates: Candidates,
-    suite: options.Suite = "kernelbenchx",
+    suite: options.Suite = options.DEFAULT_SUITE,
+    tasks: options.TasksFile = None,
     cases: Cases = None,
     strategies: options.Strategies = None,
     require_kernel: options.RequireKernel = False,

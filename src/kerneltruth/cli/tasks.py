@@ -10,12 +10,13 @@ from kerneltruth.cli import options
 from kerneltruth.cli.application import app
 
 
-@app.command()
-def tasks(
+@app.command(name="tasks")
+def tasks_(
     name: Annotated[str | None, typer.Argument(help="Show this task in full.")] = None,
     suite: Annotated[
         str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,
+    tasks: options.TasksFile = None,
     contract: options.ShownContract = None,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
@@ -29,7 +30,10 @@ def tasks(
 
     if name is None and contract is not None:
         raise UserError("--contract: it is shown of one task; name it: `kerneltruth tasks NAME`")
+    chosen = options.chosen_suite(suite, tasks)
     found = (
-        list_tasks(suite) if name is None else show_task(name, suite, contract or DEFAULT_CONTRACT)
+        list_tasks(chosen)
+        if name is None
+        else show_task(name, chosen, contract or DEFAULT_CONTRACT)
     )
     options.show_document(found, tasks_view, as_json)

@@ -49,6 +49,7 @@ def time_(
     file: File,
     task: options.TaskName = None,
     suite: options.SearchedSuite = None,
+    tasks: options.TasksFile = None,
     dtype: Dtype = None,
     baselines: Against = None,
     budget_s: Budget = 2.0,

@@ -21,7 +21,7 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.pytorch import eager_of, own_function
-from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, key_of, suites, tasks_of
+from kerneltruth.tasks.registry import eager_modules, find, key_of, registered, suites, tasks_of
 
 # Wait this long for results after the budget is spent.
 AFTER_BUDGET_S = 2.0
@@ -54,7 +54,7 @@ def _audit_suite(
     begun: dict[str, Proof] = {}
     # The last tasks of a user's suite are usually the largest: start them early, not alone at the
     # end.
-    in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
+    in_turn = jobs[::-1] if registered(options.suite or "") else jobs
     for event in _scheduler(options, runner, start).run(in_turn):
         match event:
             case Progress(job=job, news=proof):
@@ -107,7 +107,7 @@ def _step(proofs: Sequence[Proof], begun: Mapping[str, Proof], *, total: int) ->
 
 def _jobs(options: AuditRequest) -> list[ProofJob]:
     assert options.suite is not None
-    every = tasks_of(options.suite) if options.suite in FOREIGN else eager_modules(options.suite)
+    every = registered(options.suite) or eager_modules(options.suite)
     if not every:
         # An unknown suite gets the list of suites here.
         tasks_of(options.suite)

@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeGuard
 
 from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.declared import DECLARED, read_tasks, suite_of
 from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
 from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
 from kerneltruth.suites.kernelbench.problem import Problem, read_problems
@@ -28,9 +30,19 @@ BYTES_PER_ELEMENT = 100
 _opened: dict[str, str] = {}
 
 
-def is_foreign(suite: str | None) -> bool:
+def is_foreign(suite: str | None) -> TypeGuard[str]:
     """Return whether the option names a suite that a user brings along."""
-    return suite is not None and suite.partition(":")[0] in FOREIGN
+    return suite is not None and suite.partition(":")[0] in (*FOREIGN, DECLARED)
+
+
+def is_declared(suite: str) -> bool:
+    """Return whether the option names a file that declares tasks."""
+    return suite.partition(":")[0] == DECLARED
+
+
+def name_of(suite: str) -> str:
+    """Return the name under which the suite of an option is registered."""
+    return suite_of(_path(suite)) if is_declared(suite) else suite.partition(":")[0]
 
 
 @contextmanager
@@ -60,8 +72,8 @@ def opened(
         where = own or runner or Runner(device="cpu")
         yield register_at(suite, where, on_device=device, judges=judges)
     finally:
-        _opened.pop(suite.partition(":")[0], None)
-        forget(suite.partition(":")[0])
+        _opened.pop(name_of(suite), None)
+        forget(name_of(suite))
         if own is not None:
             own.close()
 
@@ -80,9 +92,11 @@ def register_at(
     Raises:
         UserError: there is no such suite at the path.
     """
-    name = suite.partition(":")[0]
+    name = name_of(suite)
     found = (
-        data_set_at(suite, runner)
+        read_tasks(_path(suite))
+        if is_declared(suite)
+        else data_set_at(suite, runner)
         if name == FLASHINFER
         else problems_at(suite, runner, on_device=on_device, judges=judges)
     )
@@ -151,7 +165,8 @@ def _read(suite: str) -> dict[str, Problem]:
 def _path(suite: str) -> Path:
     name, _, path = suite.partition(":")
     if not path:
-        raise UserError(f"--suite {suite}: say where it is: {FOREIGN[name]}")
+        where = FOREIGN.get(name, f"{DECLARED}:FILE")
+        raise UserError(f"--suite {suite}: say where it is: {where}")
     return Path(path)
 
 
@@ -176,24 +191,38 @@ def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[Non
     Raises:
         UserError: it is not there any more, or a problem in it has changed.
     """
-    foreign = [f for f in findings if f.task.partition("/")[0] in FOREIGN]
+    foreign = [f for f in findings if _is_of_user(f)]
     if not foreign:
         yield
         return
     said = suite or foreign[0].environment.get(FROM_SUITE)
     if said is None or not is_foreign(said):
-        named = FOREIGN[foreign[0].task.partition("/")[0]]
+        named = FOREIGN.get(foreign[0].task.partition("/")[0], f"{DECLARED}:FILE")
         raise UserError(
             f"task {foreign[0].task!r} belongs to a suite of yours: pass --suite {named}"
         )
     with opened(said):
-        known = listed_of(said.partition(":")[0])
+        known = listed_of(name_of(said))
         for finding in foreign:
             name = finding.task.partition("/")[2]
             now = known[name].sha256 if name in known else None
             if finding.environment.get(PROBLEM) not in (None, now):
-                raise UserError(
-                    f"{finding.task} in {said} is not the problem that was judged; "
-                    "name its checkout with --suite, or judge the kernel again"
-                )
+                raise UserError(_changed(finding, said))
         yield
+
+
+def _changed(finding: Finding, suite: str) -> str:
+    if is_declared(suite):
+        return (
+            f"{_path(suite)} is not the file that {finding.task} was judged by; name that one "
+            "with --tasks, or judge the kernel again"
+        )
+    return (
+        f"{finding.task} in {suite} is not the problem that was judged; "
+        "name its checkout with --suite, or judge the kernel again"
+    )
+
+
+def _is_of_user(finding: Finding) -> bool:
+    origin = finding.environment.get(FROM_SUITE)
+    return origin is not None or finding.task.partition("/")[0] in FOREIGN

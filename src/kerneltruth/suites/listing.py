@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.promised import promises_of
 from kerneltruth.documents.facts import TaskDim, TaskFacts, TaskOutput, TasksDocument
 from kerneltruth.oracle.contract import DEFAULT_CONTRACT, contract_named
-from kerneltruth.suites.foreign import is_foreign, listed_at, opened
+from kerneltruth.suites.foreign import is_declared, is_foreign, listed_at, opened
 from kerneltruth.suites.terms import contract_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
@@ -18,10 +18,11 @@ def list_tasks(suite: str | None) -> TasksDocument:
 
     The problems of a foreign suite are listed as their files state them.
     """
-    if suite is not None and is_foreign(suite):
+    if is_foreign(suite) and not is_declared(suite):
         return TasksDocument(tasks=tuple(map(_outline, listed_at(suite).values())))
-    chosen = (TASKS if suite is None else tasks_of(suite)).values()
-    return TasksDocument(tasks=tuple(map(_describe, chosen)))
+    with opened(suite) as own:
+        chosen = (TASKS if own is None else tasks_of(own)).values()
+        return TasksDocument(tasks=tuple(map(_describe, chosen)))
 
 
 def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) -> TasksDocument:

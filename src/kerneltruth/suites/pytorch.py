@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kerneltruth.corpus.eager import UNAIDED, eager_source
 from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.suites.declared import DeclaredTasks
 from kerneltruth.suites.flashinfer.suite import DataSet
 from kerneltruth.suites.kernelbench.suite import Problems
-from kerneltruth.tasks.registry import FOREIGN, eager_modules, tasks_of
+from kerneltruth.tasks.registry import eager_modules, registered
 from kerneltruth.tasks.spec import Task
 
 
@@ -16,10 +17,10 @@ def control_of(task: Task) -> Candidate | None:
 
 
 def own_function(task: Task) -> Candidate | None:
-    """Return a problem's own model, or a definition's own reference: each is eager PyTorch."""
-    if task.suite not in FOREIGN:
-        return None
-    suite = tasks_of(task.suite)
+    """Return a problem's own model, or a declaration's own reference: each is eager PyTorch."""
+    suite = registered(task.suite)
+    if isinstance(suite, DeclaredTasks):
+        return suite.own_reference(task)
     if isinstance(suite, DataSet):
         return suite.own_reference(task.key)
     return suite.own_model(task.name) if isinstance(suite, Problems) else None

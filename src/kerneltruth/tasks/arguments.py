@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError
 
 # The dtype of a complex dtype's real and imaginary parts.
 PARTS = {"complex64": "float32", "complex128": "float64"}
@@ -94,9 +94,9 @@ class Dim:
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
             known = ", ".join(get_args(Role))
-            raise InternalError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
+            raise DeclarationError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
         if self.low < 0 or (self.high is not None and self.high < max(self.low, 1)):
-            raise InternalError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
+            raise DeclarationError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
 
     @property
     def most(self) -> int | None:
@@ -142,13 +142,13 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InternalError(f"{self.name}: kind {self.kind!r} is not one of {sorted(KINDS)}")
+            raise DeclarationError(f"{self.name}: kind {self.kind!r} is not one of {sorted(KINDS)}")
         if (self.kind in INDEX_KINDS) != (self.extent is not None):
-            raise InternalError(f"{self.name}: an index, and only an index, has an extent")
+            raise DeclarationError(f"{self.name}: an index, and only an index, has an extent")
         if (self.kind == "index_or") != (self.other is not None):
-            raise InternalError(f"{self.name}: `index_or(extent, other)` and no other has an other")
+            raise DeclarationError(f"{self.name}: `index_or(extent, other)` alone has an other")
         if self.form is not None and self.kind not in MATRIX_KINDS:
-            raise InternalError(f"{self.name}: only a matrix has a form")
+            raise DeclarationError(f"{self.name}: only a matrix has a form")
 
     @property
     def usual(self) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if not self.values or not _same(self.values[0], self.default):
-            raise InternalError(f"attribute {self.name!r}: the default must be the first value")
+            raise DeclarationError(f"attribute {self.name!r}: the default must be the first value")
 
     @property
     def hidden(self) -> bool:
@@ -238,7 +238,7 @@ class Output:
 
     def __post_init__(self) -> None:
         if (self.compare == "accept") != (self.accept is not None):
-            raise InternalError(f"output {self.name!r}: `accept` goes with compare='accept'")
+            raise DeclarationError(f"output {self.name!r}: `accept` goes with compare='accept'")
 
     def dtype_at(self, working: str) -> str:
         """Return the output's dtype when the case's dtype is `working`."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError, InternalError
 from kerneltruth.tasks.spec import Task
 
 
@@ -40,7 +40,10 @@ class Folder:
 
     def tasks_of(self, module: str) -> tuple[Task, ...]:
         """Return the tasks that one file declares."""
-        declared: tuple[Task, ...] = import_module(f"{self._package}.{module}").TASKS
+        try:
+            declared: tuple[Task, ...] = import_module(f"{self._package}.{module}").TASKS
+        except DeclarationError as error:
+            raise InternalError(f"{self._package}.{module}: {error}") from error
         return tuple(replace(task, suite=self.suite) for task in declared)
 
     @cached_property

@@ -233,7 +233,7 @@ class Task:
         self, tensors: Mapping[str, Any], scalars: Mapping[str, Any], function: Callable[..., Any]
     ) -> dict[str, Any]:
         """Return the keyword arguments for `function`, a formula of this task."""
-        known = _parameters(function)
+        known = parameters_of(function)
         # A requested dtype is that of the tensors: `expectation` converts them.
         unsaid = {n for n in scalars if n.startswith("_") or n == DTYPE}
         passed = {n: v for n, v in scalars.items() if n not in unsaid or n in known}
@@ -329,9 +329,9 @@ def _holding(
 
 
 @lru_cache(maxsize=4096)
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of a function's parameters; none for a function of torch's own."""
     try:
         return frozenset(inspect.signature(function).parameters)
     except ValueError:
-        # A function of torch's own takes no hidden attribute.
         return frozenset()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError
 
 # The layouts besides `contiguous` that a prompt can promise: it names the memory format, or says
 # that inputs need not be contiguous.
@@ -59,4 +59,4 @@ class Promises:
         unknown = set(self.layouts) - set(get_args(Layout))
         if unknown:
             known = ", ".join(get_args(Layout))
-            raise InternalError(f"layouts {sorted(unknown)}: a prompt promises one of {known}")
+            raise DeclarationError(f"layouts {sorted(unknown)}: a prompt promises one of {known}")

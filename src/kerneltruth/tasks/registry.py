@@ -71,6 +71,11 @@ def forget(suite: str) -> None:
     _listed.pop(suite, None)
 
 
+def registered(suite: str) -> Mapping[str, Task] | None:
+    """Return the tasks of a foreign suite; None if it is not registered."""
+    return _registered.get(suite)
+
+
 def suites() -> tuple[str, ...]:
     """Return the names of the suites, the core first."""
     return tuple(_MODULES)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import MATRIX_KINDS, Derived, Scalar, TensorSpec
 
 
@@ -36,11 +36,11 @@ def parse_signature(text: str) -> Signature:
     """Parse a signature.
 
     Raises:
-        InternalError: it is not in the notation, which is a mistake in our declaration.
+        DeclarationError: it is not in the notation, which is a mistake in our declaration.
     """
     name, _, rest = text.partition("(")
     if not name.isidentifier() or not rest.endswith(")"):
-        raise InternalError(f"signature {text!r} is not `name(arguments)`")
+        raise DeclarationError(f"signature {text!r} is not `name(arguments)`")
     parts = (item for part in split(rest[:-1]) for item in _arguments(part, text))
     return Signature(name, tuple(parts))
 
@@ -61,7 +61,7 @@ def _arguments(part: str, text: str) -> Iterator[TensorSpec | Given | Derived]:
         return
     key, equals, default = part.partition("=")
     if not equals:
-        raise InternalError(f"{part!r} of {text!r} is neither a tensor nor an attribute")
+        raise DeclarationError(f"{part!r} of {text!r} is neither a tensor nor an attribute")
     yield Given(key.strip(), ast.literal_eval(default.strip()))
 
 
@@ -70,7 +70,7 @@ def _tensor(part: str, text: str, member_of: str | None) -> TensorSpec:
     end = _closing(part, start)
     after = _AFTER.match(part[end + 1 :])
     if after is None:
-        raise InternalError(f"{part!r} of {text!r} is not `name[dims]?: kind(extent)`")
+        raise DeclarationError(f"{part!r} of {text!r} is not `name[dims]?: kind(extent)`")
     args = split(after["args"] or "")
     kind = after["kind"] or "real"
     first = args[0] if args else None
@@ -93,7 +93,7 @@ def _closing(text: str, start: int) -> int:
         depth += (text[i] in "([") - (text[i] in ")]")
         if depth == 0:
             return i
-    raise InternalError(f"{text!r} does not close its bracket")
+    raise DeclarationError(f"{text!r} does not close its bracket")
 
 
 def split(text: str) -> list[str]:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import (
     INDEX_KINDS,
     KINDS,
@@ -171,7 +171,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         else:
             arguments.append(item)
     if further:
-        raise InternalError(f"{signature!r} has no attributes {', '.join(further)}")
+        raise DeclarationError(f"{signature!r} has no attributes {', '.join(further)}")
     calls = _calls(promises or Promises())
     if len(calls) > 1:
         arguments.append(Attribute(name=CALL, default=calls[0], values=calls))

@@ -24,6 +24,8 @@ from kerneltruth.generate.requests import Calling, GenerateRequest, TaskSelectio
 
 # What a command does with its document, and what its own code puts into fields.
 SHOWN = {"as_json", "junit", "annotations", "exit_code"}
+# A file of tasks is a suite.
+SUITE = {"tasks"}
 MADE = {
     "run": {"stage", "method", "model"},
     "generate": {"price_prompt", "price_completion"},
@@ -47,13 +49,18 @@ REQUESTS = {
 def test_every_option_is_a_field_of_the_request(command):
     options = {p.name for p in typer.main.get_command(app).commands[command].params}
     fields = {f.name for kind in REQUESTS[command] for f in dataclasses.fields(kind)}
-    assert options - fields == (SHOWN & options) | MADE.get(command, set())
+    assert options - fields - SUITE == (SHOWN & options) | MADE.get(command, set())
 
 
 def test_what_is_not_given_keeps_the_default_of_the_request():
     given = {"file": Path("a.py"), "dtypes": ["fp32"], "targets": None, "as_json": True}
     made = request(CheckRequest, given, seed=7)
     assert made == CheckRequest(file=Path("a.py"), dtypes=("fp32",), seed=7)
+
+
+def test_a_file_of_tasks_is_the_suite():
+    made = request(CheckRequest, {"file": Path("a.py"), "suite": None, "tasks": Path("my.py")})
+    assert made.suite == "tasks:my.py"
 
 
 def test_a_given_seed_counts_whatever_is_recorded(tmp_path):

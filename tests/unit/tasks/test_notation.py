@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.spec import Dim, Output, TensorSpec, parse_signature, task
 
 
@@ -85,7 +85,7 @@ def test_an_index_or_has_an_extent_and_a_value_that_means_none():
     (spec,) = parse_signature("f(target[M]: index_or(N + 1, ignore_index))").arguments
     assert (spec.extent, spec.other) == ("N + 1", "ignore_index")
     assert spec.dtype("float16") == "int64"
-    with pytest.raises(InternalError, match="other"):
+    with pytest.raises(DeclarationError, match="other"):
         TensorSpec(name="t", dims=("M",), kind="index_or", extent="N")
 
 
@@ -148,7 +148,7 @@ def test_attribute_values_are_core_unless_they_are_said_to_be_extended():
 
 
 def test_values_for_an_attribute_that_the_signature_lacks_are_refused():
-    with pytest.raises(InternalError, match="no attributes epsilon"):
+    with pytest.raises(DeclarationError, match="no attributes epsilon"):
         declare("f(x[M], eps=1e-6)", attributes={"epsilon": (1e-3,)})
 
 
@@ -201,5 +201,5 @@ def test_a_matrix_may_have_a_form_that_attributes_choose():
 
 
 def test_only_a_matrix_has_a_form():
-    with pytest.raises(InternalError, match="only a matrix has a form"):
+    with pytest.raises(DeclarationError, match="only a matrix has a form"):
         TensorSpec(name="x", dims=("N",), form="'spread'")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.signature import Given
 from kerneltruth.tasks.spec import (
     Attribute,
@@ -40,7 +40,7 @@ def test_commas_inside_brackets_do_not_split_arguments():
 
 @pytest.mark.parametrize("text", ["f", "f(x", "f(x[N], y)", "1f(x[N])"])
 def test_a_signature_that_is_no_call_is_refused(text):
-    with pytest.raises(InternalError):
+    with pytest.raises(DeclarationError):
         parse_signature(text)
 
 
@@ -88,14 +88,14 @@ def test_expressions_see_no_builtins_but_min_max_and_abs():
 
 
 def test_an_unknown_role_kind_or_lonely_extent_is_refused():
-    with pytest.raises(InternalError, match="role"):
+    with pytest.raises(DeclarationError, match="role"):
         Dim(symbol="N", role="wide")
-    with pytest.raises(InternalError, match="kind"):
+    with pytest.raises(DeclarationError, match="kind"):
         TensorSpec(name="x", dims=("N",), kind="imaginary")
-    with pytest.raises(InternalError, match="extent"):
+    with pytest.raises(DeclarationError, match="extent"):
         TensorSpec(name="x", dims=("N",), extent="N")
 
 
 def test_accept_goes_with_its_way_of_comparing():
-    with pytest.raises(InternalError, match="accept"):
+    with pytest.raises(DeclarationError, match="accept"):
         Output(compare="accept")

@@ -1,0 +1,234 @@
+"""Load tasks that a user declares in a file of their own: `--tasks my_tasks.py`.
+
+The judge runs the file, which is trusted as the judge's own code is. The process that times the
+reference as a baseline runs it too; no candidate's process does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from traceback import extract_tb
+from types import ModuleType
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.tasks.model import CORE, OUT, PUBLISHED, Task, parameters_of
+from kerneltruth.tasks.registry import Listed
+
+# How an option names such a file: `--tasks FILE` is `--suite tasks:FILE`.
+DECLARED = "tasks"
+_TAKEN = (CORE, *PUBLISHED, DECLARED, "kernelbench", "flashinfer")
+
+
+class DeclaredTasks(Mapping[str, Task]):
+    """The tasks of a file by key; the suite has the name of the file.
+
+    Attributes:
+        suite: the file's name without `.py`.
+        path: the file.
+        sha256: of the file.
+    """
+
+    def __init__(self, path: Path, source: str) -> None:
+        self.suite = suite_of(path)
+        self.path = path
+        self.sha256 = hashlib.sha256(source.encode()).hexdigest()
+        self._source = source
+        tasks = _renamed(_declared_in(_run(path, source), path), self.suite)
+        self._tasks = {task.key: task for task in _of_distinct_names(tasks, path)}
+
+    def __getitem__(self, key: str) -> Task:
+        return self._tasks[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def listed(self) -> dict[str, Listed]:
+        """Return what is known of each task, by name."""
+        return {task.name: self._listed(task) for task in self.values()}
+
+    def _listed(self, task: Task) -> Listed:
+        return Listed(
+            name=task.name,
+            key=task.key,
+            category=task.category,
+            entry=task.entry,
+            description=task.description,
+            sha256=self.sha256,
+        )
+
+    def own_reference(self, task: Task) -> Candidate:
+        """Return the reference as a candidate, the eager baseline of a task."""
+        given = ", ".join(map(repr, (str(self.path.absolute()), self._source, task.name)))
+        return Candidate(
+            source=f"from {__name__} import eager\n\n{task.entry} = eager({given})\n",
+            path=f"{task.name}.py",
+            sha256=self.sha256,
+            language="torch",
+            entry=task.entry,
+        )
+
+
+def read_tasks(path: Path) -> DeclaredTasks:
+    """Return the tasks that a file declares.
+
+    Raises:
+        UserError: it cannot be read, does not run, or declares nothing, or something wrong.
+    """
+    try:
+        return DeclaredTasks(path, path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise UserError(
+            f"--tasks {path}: {error.strerror}; name a Python file that declares tasks"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"--tasks {path}: byte {error.start} is not UTF-8; name a Python file"
+        ) from error
+
+
+def suite_of(path: Path) -> str:
+    """Return the name of the suite that a file's tasks form.
+
+    Raises:
+        UserError: a suite of this package has that name.
+    """
+    if path.stem in _TAKEN:
+        raise UserError(
+            f"--tasks {path}: {path.stem!r} is a suite of kerneltruth; give the file another name"
+        )
+    return path.stem
+
+
+def eager(path: str, source: str, name: str) -> Callable[..., Any]:
+    """Return the reference of a task as a function with the parameters of a candidate."""
+    where = Path(path)
+    task = next(t for t in _declared_in(_run(where, source), where) if t.name == name)
+    return _as_candidate(task)
+
+
+def _as_candidate(task: Task) -> Callable[..., Any]:
+    """Wrap the reference: it ignores what only kernels are asked for, and writes by contract."""
+    unknown = {OUT} - parameters_of(task.reference)
+    names = [o.name for o in task.outputs]
+
+    def call(**given: Any) -> Any:
+        made = task.reference(**{n: v for n, v in given.items() if n not in unknown})
+        if given.get(OUT) is not None:
+            return given[OUT].copy_(made)
+        if not task.mutates:
+            return made
+        results = list(made) if isinstance(made, tuple | list) else [made]
+        named = dict(zip(names, results, strict=False))
+        if not named.keys() & task.mutates.keys():
+            named = dict(zip(task.mutates, results, strict=False))
+        for each in task.mutates.keys() & named.keys():
+            given[each].copy_(named.pop(each))
+        left = tuple(named.values())
+        return left if len(left) > 1 else next(iter(left), None)
+
+    call.__signature__ = inspect.Signature(list(_parameters(task)))  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters(task: Task) -> Iterator[inspect.Parameter]:
+    defaults = {a.name: a.default for a in task.attributes}
+    optional = {spec.name for spec in task.tensors if spec.optional}
+    names = (*task.call_order(), *((OUT,) if task.promises.out else ()))
+    for name in names:
+        free = inspect.Parameter.empty
+        default = None if name in {*optional, OUT} else defaults.get(name, free)
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
+def _run(path: Path, source: str) -> ModuleType:
+    """Run the file as a module of its own.
+
+    Raises:
+        UserError: it is not Python, or raises; with the line.
+    """
+    module = ModuleType(f"kerneltruth_tasks_{path.stem}")
+    module.__file__ = str(path.absolute())
+    sys.modules[module.__name__] = module
+    with _locating(path), _importing_beside(path):
+        exec(compile(source, module.__file__, "exec"), module.__dict__)
+    return module
+
+
+@contextmanager
+def _importing_beside(path: Path) -> Iterator[None]:
+    """Let a file import modules beside it, as a script does."""
+    folder = str(path.absolute().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+@contextmanager
+def _locating(path: Path) -> Iterator[None]:
+    """Turn whatever a file raises into one line that says where it is wrong."""
+    try:
+        yield
+    except SyntaxError as error:
+        raise UserError(
+            f"{path}:{error.lineno}: {error.msg}; correct the file, which is no Python"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{path}:{_line_of(error, path)}: {_said(error)}") from error
+
+
+def _line_of(error: BaseException, path: Path) -> int:
+    """Return the last line of the file that led to the error."""
+    file = str(path.absolute())
+    frames = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == file]
+    return (frames[-1] if frames else None) or 1
+
+
+def _said(error: BaseException) -> str:
+    match error:
+        case UserError():
+            return str(error)
+        case ImportError():
+            return f"{error}; install it, or import what is there"
+        case _:
+            return f"the file raises {type(error).__name__}: {error}; correct it"
+
+
+def _declared_in(module: ModuleType, path: Path) -> list[Task]:
+    """Return the tasks of a module: its values, and the elements of its `TASKS`.
+
+    Raises:
+        UserError: there is none.
+    """
+    values = [*vars(module).values(), *vars(module).get("TASKS", ())]
+    found = list({id(v): v for v in values if isinstance(v, Task)}.values())
+    if not found:
+        raise UserError(
+            f"--tasks {path}: it declares no task; give what `task(...)` returns a name, or list "
+            "it in TASKS"
+        )
+    return found
+
+
+def _renamed(tasks: list[Task], suite: str) -> list[Task]:
+    return [replace(task, suite=suite) for task in tasks]
+
+
+def _of_distinct_names(tasks: list[Task], path: Path) -> list[Task]:
+    names = [task.name for task in tasks]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise UserError(f"--tasks {path}: two tasks are named {twice!r}; rename one of them")
+    return tasks
