@@ -8,7 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import typer
 
@@ -27,6 +29,7 @@ import kerneltruth.cli.report  # noqa: F401
 
 # isort: on
 from kerneltruth.cli.application import app
+from kerneltruth.cli.settings import defaults, settings_of
 from kerneltruth.errors import Interrupted, KernelTruthError
 
 CLEANING_UP_S = 3.0
@@ -36,7 +39,12 @@ def invoke(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; never raise for a user's mistake."""
     try:
         # Without standalone mode, a command's errors reach us, and Exit arrives as its code.
-        code = app(list(arguments), prog_name="kerneltruth", standalone_mode=False)
+        code = app(
+            list(arguments),
+            prog_name="kerneltruth",
+            standalone_mode=False,
+            default_map=_defaults(Path.cwd()),
+        )
         if code == Interrupted.exit_code:
             # typer raises this for a KeyboardInterrupt that no command handled.
             code = _complain(KeyboardInterrupt())
@@ -45,6 +53,19 @@ def invoke(arguments: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         code = _complain(KeyboardInterrupt() if _INTERRUPTS.made(error) else error)
     return code if isinstance(code, int) else 0
+
+
+def _defaults(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what the project around a folder sets for each command's parameters."""
+    found = settings_of(folder)
+    if found is None:
+        return {}
+    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+    options = {
+        name: {flag.removeprefix("--"): p.name for p in command.params for flag in p.opts}
+        for name, command in commands.items()
+    }
+    return defaults(*found, options)
 
 
 def _complain(error: BaseException) -> int:

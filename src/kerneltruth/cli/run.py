@@ -37,6 +37,12 @@ MethodLabel = Annotated[
 ModelLabel = Annotated[
     str | None, typer.Option("--model", help="Label of candidates that have none.")
 ]
+LastFailed = Annotated[
+    bool,
+    typer.Option(
+        "--lf", help="Judge only what did not pass in the last run of these candidates in runs/."
+    ),
+]
 ByCandidates = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 if any candidate is not right.")
 ]
@@ -59,6 +65,7 @@ def run_(
     explain: Explain = True,
     baselines: PeerChecks = False,
     against: Against = None,
+    last_failed: LastFailed = False,
     method: MethodLabel = None,
     model: ModelLabel = None,
     exit_code: ByCandidates = False,

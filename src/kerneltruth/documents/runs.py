@@ -20,7 +20,10 @@ class RightCount(Model, frozen=True, kw_only=True):
 
 
 class RunCandidate(Model, frozen=True, kw_only=True):
-    """One candidate of a run; `same_as` names the one whose source it repeats."""
+    """One candidate of a run; `same_as` names the one whose source it repeats.
+
+    `obligation` is the first of those that decide which it breaks or refuses.
+    """
 
     name: str
     task: str
@@ -34,6 +37,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     profile: dict[str, Status] = field(default_factory=dict)
     score: Number | None = None
     hazards: tuple[str, ...] = ()
+    obligation: str | None = None
 
 
 class ObligationCounts(Model, frozen=True, kw_only=True):

@@ -107,6 +107,7 @@ class ListedLine:
     profile: dict[str, Status] = field(default_factory=dict)
     score: float | None = None
     hazards: tuple[str, ...] = ()
+    obligation: str | None = None
 
     @classmethod
     def of(cls, data: dict[str, Json]) -> ListedLine:
@@ -134,7 +135,18 @@ class ListedLine:
             profile={k: e.status for k, e in attempt.profile.items()} if attempt else {},
             score=attempt.score if attempt else None,
             hazards=tuple(attempt.hazards.values()) if attempt else (),
+            obligation=_lost_by(attempt) if attempt else None,
         )
+
+
+def _lost_by(attempt: Attempt) -> str | None:
+    """Return the first decisive obligation that is broken or refused."""
+    lost = (
+        key
+        for key, entry in attempt.profile.items()
+        if entry.decisive and entry.status in ("broken", "refused")
+    )
+    return next(lost, None)
 
 
 def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None, str]:
@@ -180,6 +192,7 @@ def _candidate(line: ListedLine, judged: ListedLine) -> RunCandidate:
         profile=judged.profile,
         score=judged.score,
         hazards=judged.hazards,
+        obligation=judged.obligation,
     )
 
 

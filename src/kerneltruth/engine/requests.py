@@ -68,6 +68,7 @@ class RunRequest:
         stages: which of `STAGES`, a prefix of them.
         baselines: whether the peers' checks are run on each candidate too.
         against: the baselines of right candidates; empty means the usual ones.
+        last_failed: whether only candidates are judged that did not pass in their last run.
         labels: labels for candidates whose format has none.
         address: of the Ray cluster; None starts or finds a local one.
     """
@@ -87,6 +88,7 @@ class RunRequest:
     explain: bool = True
     baselines: bool = False
     against: tuple[str, ...] = ()
+    last_failed: bool = False
     labels: Labels = field(default_factory=Labels)
     executor: str = "local"
     address: str | None = None

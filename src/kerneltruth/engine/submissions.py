@@ -28,6 +28,7 @@ from kerneltruth.engine.evaluator import (
     lost,
     not_timed,
 )
+from kerneltruth.engine.last_failed import last_failed
 from kerneltruth.engine.outcomes import (
     NOT_RUN,
     ListedLine,
@@ -90,11 +91,15 @@ def _judge(
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))
+    wanted = last_failed(options.candidates) if options.last_failed else frozenset()
+    # As with tests: where nothing failed, all of them are judged.
+    entries = [e for e in entries if e.submission.origin in wanted] or entries
     asked: list[object] = [options.suite, options.cases, options.strategies, options.stages]
     asked += [runner.device]
     asked += [["contract", options.contract]] if options.contract != CONTRACT else []
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
+    asked += [["last_failed", *sorted(wanted)]] if wanted else []
     asked += ["require_kernel"] if options.require_kernel else []
     identity = content_hash(asked)
     with open_run(

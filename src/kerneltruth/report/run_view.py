@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.documents.runs import RunDocument
+from kerneltruth.documents.runs import RunCandidate, RunDocument
 from kerneltruth.report.exit_codes import is_wrong
 from kerneltruth.report.figures import several, visible
 
@@ -66,14 +66,21 @@ def _failing(document: RunDocument) -> Iterator[Text]:
     if failing:
         yield Text(f"not right: {len(failing)} of {len(document.candidates)} candidates", "bold")
     for c in failing[:MOST_FAILING]:
-        kind = f" {c.kind}" if c.kind else ""
-        plain = ", torch-only" if c.torch_only else ""
-        reason = f": {c.reason[:MOST_REASON]}" if c.reason else ""
-        yield Text(visible(f"{c.name}: {c.verdict}{kind}{plain}{reason}"))
+        name = c.name.rpartition("@")[0] or c.name
+        yield Text.assemble(("FAILED ", "red"), visible(f"{name}  {_why(c)}"))
         if c.finding:
             yield Text(visible(f"  {document.run}/findings/{c.finding}"), "dim")
     if len(failing) > MOST_FAILING:
         yield Text(f"and {len(failing) - MOST_FAILING} more; all are in --json, by `candidates`")
+
+
+def _why(candidate: RunCandidate) -> str:
+    """Return the obligation that a candidate loses by, the verdict unless it is `fail`, and why."""
+    kind = candidate.kind if candidate.verdict == "fail" else candidate.verdict
+    named = kind if candidate.verdict != "fail" or not candidate.reason else None
+    plain = "torch-only" if candidate.torch_only else None
+    parts = (candidate.obligation, named, plain, candidate.reason[:MOST_REASON])
+    return ": ".join(part for part in parts if part)
 
 
 def _not_judged(document: RunDocument) -> Iterator[Text]:

@@ -18,7 +18,8 @@ PIPE_WIDTH = 100_000
 def show(view: RenderableType) -> None:
     """Print a view on standard output."""
     if sys.stdout.isatty():
-        Console(highlight=False, markup=False).print(view)
+        # Lines that must not wrap are longer than the terminal; it breaks them itself.
+        Console(highlight=False, markup=False).print(view, crop=False)
         return
     say(piped(view, sys.stdout.encoding or "utf-8"))
 

@@ -6,7 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -59,9 +59,14 @@ def check_view(document: CheckDocument) -> RenderableType:
         table.add_row("compiled", f"{built} specializations for {targets}")
     if document.finding:
         table.add_row("finding", document.finding)
-        table.add_row("next", f"kerneltruth minimize {shlex.quote(document.finding)}")
     table.add_row("took", f"{document.seconds:.1f} s, seed {document.seed}")
-    return table
+    if not document.finding:
+        return table
+    # On a line of its own, which no terminal breaks, so that it can be copied.
+    following = f"kerneltruth minimize {shlex.quote(document.finding)}"
+    return Group(
+        table, Text.assemble(("next:", "bold"), f" {following}", no_wrap=True, overflow="ignore")
+    )
 
 
 def _verdict(table: Table, document: CheckDocument) -> None:

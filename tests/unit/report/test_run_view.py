@@ -50,14 +50,19 @@ def shown(*candidates, **more):
 def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
     said = shown(
         candidate(1, "pass"),
-        candidate(2, reason="Wrong where input is negative.", finding="relu-1.json"),
+        candidate(
+            2,
+            reason="Wrong where input is negative.",
+            finding="relu-1.json",
+            obligation="values",
+        ),
         candidate(3, kind="when_timed", torch_only=True),
         candidate(4, "unsupported_here"),
     )
     assert "not right: 2 of 4 candidates" in said
-    assert "answers.jsonl:2: fail value: Wrong where input is negative." in said
+    assert "FAILED answers.jsonl:2  values: Wrong where input is negative." in said
     assert "runs/mine/findings/relu-1.json" in said
-    assert "answers.jsonl:3: fail when_timed, torch-only" in said
+    assert "FAILED answers.jsonl:3  when_timed: torch-only" in said
     assert "answers.jsonl:4" not in said
 
 
