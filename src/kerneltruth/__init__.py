@@ -1,3 +1,62 @@
-"""kerneltruth judges GPU kernels that a language model wrote."""
+"""kerneltruth judges GPU kernels that a language model wrote.
+
+    import kerneltruth as kt
+
+    report = kt.check("softmax.py", task="softmax")
+
+The names below are imported when they are first used; none of them imports torch here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kerneltruth.errors import (
+        EnvironmentFault,
+        InternalError,
+        KernelTruthError,
+        UserError,
+    )
+    from kerneltruth.library.candidates import NamedCandidate
+    from kerneltruth.library.checking import KernelIncorrect, assert_correct, check
+    from kerneltruth.library.judge import CheckOptions, Judge
+    from kerneltruth.library.report import FoundFailure, Report
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "CheckOptions",
+    "EnvironmentFault",
+    "FoundFailure",
+    "InternalError",
+    "Judge",
+    "KernelIncorrect",
+    "KernelTruthError",
+    "NamedCandidate",
+    "Report",
+    "UserError",
+    "assert_correct",
+    "check",
+]
+
+_HOMES = {
+    "kerneltruth.errors": ("EnvironmentFault", "InternalError", "KernelTruthError", "UserError"),
+    "kerneltruth.library.candidates": ("NamedCandidate",),
+    "kerneltruth.library.checking": ("KernelIncorrect", "assert_correct", "check"),
+    "kerneltruth.library.judge": ("CheckOptions", "Judge"),
+    "kerneltruth.library.report": ("FoundFailure", "Report"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(home), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

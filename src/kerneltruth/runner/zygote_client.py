@@ -180,12 +180,17 @@ def zygote_environment(*, interpret: bool, hide_cuda: bool) -> dict[str, str]:
         environment["TRITON_INTERPRET"] = "1"
     if hide_cuda:
         environment["CUDA_VISIBLE_DEVICES"] = ""
+    environment["PYTHONPATH"] = import_path()
+    return environment
+
+
+def import_path() -> str:
+    """Return the PYTHONPATH with which a new process finds this package."""
     package = str(Path(kerneltruth.__file__).parents[1])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if package not in site.getsitepackages():
         paths.insert(0, package)
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(p for p in paths if p))
-    return environment
+    return os.pathsep.join(dict.fromkeys(p for p in paths if p))
 
 
 def _shut_down(

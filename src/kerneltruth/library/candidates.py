@@ -1,0 +1,94 @@
+"""What may be judged: a path, a source text, a function, or a `NamedCandidate` that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kerneltruth.errors import UserError
+from kerneltruth.library.functions import source_of
+
+Function: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCandidate:
+    """A kernel to judge, where a name or a task of its own is needed.
+
+    Attributes:
+        what: a path, a source text or a function.
+        name: how its report calls it; None takes the file's or the function's name.
+        task: what it must compute, instead of the `task` of the call.
+
+    >>> NamedCandidate("def relu(x): return x.clamp(min=0)", name="answer 3", task="relu").name
+    'answer 3'
+    """
+
+    what: str | PathLike[str] | Function
+    name: str | None = None
+    task: str | None = None
+
+
+Judgeable: TypeAlias = (
+    "str | PathLike[str] | Function | NamedCandidate | tuple[str, str | PathLike[str] | Function]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A candidate as it goes to the server.
+
+    Attributes:
+        name: how its report calls it.
+        file: its file, or what stands for one.
+        text: its source.
+        entry: the function to call; None finds it.
+        task: its own task, if it has one.
+    """
+
+    name: str
+    file: str
+    text: str
+    entry: str | None = None
+    task: str | None = None
+
+
+def source_in(what: Judgeable) -> Source:
+    """Return the source of what is to be judged; files are read here.
+
+    Raises:
+        UserError: the file cannot be read, or the function cannot be taken from its source.
+    """
+    match what:
+        case NamedCandidate():
+            found = source_in(what.what)
+            return replace(found, name=what.name or found.name, task=what.task)
+        case (str() as name, inner):
+            return replace(source_in(inner), name=name)
+        case str() if _is_text(what):
+            return Source(name="<source>", file="candidate.py", text=what)
+        case str() | PathLike():
+            return _in_file(Path(what))
+        case _ if callable(what):
+            taken = source_of(what)
+            return Source(name=taken.entry, file=taken.file, text=taken.text, entry=taken.entry)
+    raise UserError(
+        f"cannot judge {type(what).__name__}: give a path, a source text, a function, or a "
+        "(name, source) pair"
+    )
+
+
+def _is_text(given: str) -> bool:
+    """Tell a source from a path: it has a line break, or begins as a program does."""
+    return "\n" in given or given.startswith(("def ", "import ", "from ", "@"))
+
+
+def _in_file(path: Path) -> Source:
+    from kerneltruth.runner.candidate import read_source
+
+    if path.is_dir():
+        raise UserError(f"cannot judge {str(path)!r}: it is a folder; name a Python file")
+    return Source(name=path.name, file=str(path.absolute()), text=read_source(path))

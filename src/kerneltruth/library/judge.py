@@ -1,0 +1,331 @@
+"""`Judge`: a warm server that judges candidates, for threads and for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import queue
+import secrets
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypedDict, Unpack
+
+from kerneltruth.documents.timing import TimeDocument
+from kerneltruth.engine.requests import CONTRACT, Explain
+from kerneltruth.errors import UserError
+from kerneltruth.library.candidates import Judgeable, Source, source_in
+from kerneltruth.library.link import ServerLink
+from kerneltruth.library.messages import Checked, CheckMessage, Timed, TimeMessage
+from kerneltruth.library.report import FoundFailure, Report
+
+# Questions ahead of the answers, for each judge; a list is sent further ahead, so that judges find
+# candidates of one task.
+AHEAD = 4
+AHEAD_OF_LIST = 256
+# As long as those that commands draw.
+_SEED_BITS = 32
+
+
+class CheckOptions(TypedDict, total=False):
+    """What a check may be told; the command `check` has the same options.
+
+    Attributes:
+        task: what the kernel must compute, such as `softmax`; by default the function's name says
+            it.
+        suite: where the task is looked for, such as `core` or `kernelbench:PATH`.
+        contract: what decides: `published`, `core` (the default) or `torch`.
+        cases: how many cases are judged; by default 48, or more where the task promises more.
+        seed: of all cases; by default one that is drawn when the Judge is made.
+        dtypes: only these, such as `float16`.
+        strategies: only these makers of cases.
+        require_kernel: whether a right result must be the work of the candidate's own kernels.
+        timeout: seconds allowed for one call of the kernel; 20 by default.
+        explain: what a failure's smallest case may cost: `brief` (up to a second, the default),
+            `full` (up to 20 seconds) or `none`.
+        out: a folder that is made to hold the run; by default nothing is written.
+    """
+
+    task: str | None
+    suite: str | None
+    contract: str
+    cases: int | None
+    seed: int | None
+    dtypes: Sequence[str]
+    strategies: Sequence[str]
+    require_kernel: bool
+    timeout: float
+    explain: Explain
+    out: str | os.PathLike[str] | None
+
+
+class Judge:
+    """Judges kernels in a server of its own, which is started clean and stays warm.
+
+    Nothing of the calling process changes, and it imports no torch for it. Threads and asyncio may
+    share a Judge; each forked child makes its own.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str | None = None,
+        devices: Sequence[str] | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Describe a judge; its server starts with the `with` block, or at the first use.
+
+        Args:
+            device: `auto` (the default: the first GPU, else the CPU), `cpu`, `cuda:N`, or
+                `cuda:all`.
+            devices: several of them, in place of `device`.
+            workers: how many candidates are judged at once on each device; by default one for each
+                core, and at most 8 for a GPU.
+            seed: of all cases; by default it is drawn.
+
+        Raises:
+            UserError: both `device` and `devices`, or fewer than one worker.
+        """
+        if device is not None and devices is not None:
+            raise UserError("Judge: give device or devices, not both")
+        if workers is not None and workers < 1:
+            raise UserError(f"Judge: workers={workers}: must be at least 1")
+        self._devices = tuple(devices) if devices is not None else (device or "auto",)
+        self._workers = workers
+        self._seed = secrets.randbits(_SEED_BITS) if seed is None else seed
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._link: ServerLink | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        self._linked()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be used: it is open, in the process that made it, and its server lives."""
+        mine = not self._closed and os.getpid() == self._pid
+        return mine and (self._link is None or self._link.usable)
+
+    def close(self) -> None:
+        """End the server; a closed Judge cannot be used any more."""
+        self._closed = True
+        if self._link is not None:
+            self._link.close()
+
+    def check(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
+        """Judge one candidate and wait for its report.
+
+        Args:
+            candidate: a path, a source text, a function, a (name, source) pair, or a
+                `NamedCandidate`.
+            **options: see `CheckOptions`.
+
+        Raises:
+            UserError: no such task, a file that cannot be read, or a wrong option.
+            EnvironmentFault: the machine cannot do it.
+        """
+        source = source_in(candidate)
+        return _report(source, _awaited(self._ask(source, options)))
+
+    async def acheck(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
+        """Judge one candidate, as `check` does; cancelling it frees the judge."""
+        source = source_in(candidate)
+        future = await asyncio.to_thread(self._ask, source, options)
+        return _report(source, await asyncio.wrap_future(future))
+
+    def check_many(
+        self, candidates: Iterable[Judgeable], **options: Unpack[CheckOptions]
+    ) -> Iterator[Report]:
+        """Judge many candidates; yield reports as they end, each with `name` and `index`.
+
+        What is wrong with one candidate is its verdict. Closing the iterator drops the rest.
+
+        Args:
+            candidates: as for `check`; taken as judges get free.
+            **options: see `CheckOptions`; for all candidates.
+
+        Raises:
+            UserError: no such task, a file that cannot be read, or a wrong option.
+            EnvironmentFault: the machine cannot do it.
+        """
+        ahead = self._ahead(candidates)
+        return self._streamed(iter(candidates), ahead, options)
+
+    def acheck_many(
+        self, candidates: Iterable[Judgeable], **options: Unpack[CheckOptions]
+    ) -> AsyncIterator[Report]:
+        """Judge many candidates, as `check_many` does, for `async for`."""
+        return self._astreamed(candidates, options)
+
+    def time(
+        self,
+        candidate: Judgeable,
+        *,
+        task: str | None = None,
+        suite: str | None = None,
+        against: Sequence[str] = (),
+        dtype: str | None = None,
+        budget: float = 2.0,
+        timeout: float = 30.0,
+    ) -> TimeDocument:
+        """Time one candidate beside its baselines, and wait for the document of `time --json`.
+
+        Times are microseconds; a ratio is the baseline's time over the candidate's.
+
+        Args:
+            candidate: as for `check`.
+            task: what it computes; by default the function's name says it.
+            suite: where the task is looked for.
+            against: the baselines: `eager`, `compile`, `control`; by default the usual ones.
+            dtype: in which it is timed; by default the task's own.
+            budget: seconds for each shape.
+            timeout: seconds allowed for a batch of calls.
+
+        Raises:
+            UserError: no such task or baseline.
+            EnvironmentFault: it cannot be timed here.
+        """
+        source = source_in(candidate)
+        about = TimeMessage(
+            file=source.file,
+            source=source.text,
+            entry=source.entry,
+            task=source.task or task,
+            suite=suite,
+            dtype=dtype,
+            baselines=tuple(against),
+            budget_s=budget,
+            deadline_s=timeout,
+        )
+        answer = _awaited(self._linked().ask(about))
+        assert isinstance(answer, Timed)
+        return answer.document
+
+    def _ask(self, source: Source, options: CheckOptions) -> Future[Checked | Timed]:
+        return self._linked().ask(_message(source, options, self._seed))
+
+    def _linked(self) -> ServerLink:
+        """Return the link to the server, which is started if there is none.
+
+        Raises:
+            UserError: the Judge is closed, or belongs to another process.
+            EnvironmentFault: the server is gone, or cannot start.
+        """
+        if os.getpid() != self._pid:
+            raise UserError(
+                f"this Judge belongs to process {self._pid}; make one in this process, after the "
+                "fork"
+            )
+        with self._lock:
+            if self._closed:
+                raise UserError("this Judge is closed; make another, or use it within its block")
+            if self._link is None:
+                self._link = ServerLink(self._devices, self._workers)
+            return self._link
+
+    def _ahead(self, candidates: Iterable[Judgeable]) -> int:
+        """Return how many questions are asked before the first answer."""
+        of_list = AHEAD_OF_LIST if isinstance(candidates, Sequence) else 0
+        return max(of_list, AHEAD * self._linked().workers)
+
+    def _streamed(
+        self, candidates: Iterator[Judgeable], ahead: int, options: CheckOptions
+    ) -> Iterator[Report]:
+        open_: dict[Future[Checked | Timed], tuple[int, Source]] = {}
+        ended: queue.SimpleQueue[Future[Checked | Timed]] = queue.SimpleQueue()
+        numbered = enumerate(candidates)
+        try:
+            while True:
+                for index, each in itertools.islice(numbered, ahead - len(open_)):
+                    source = source_in(each)
+                    future = self._ask(source, options)
+                    open_[future] = index, source
+                    future.add_done_callback(ended.put)
+                if not open_:
+                    return
+                done = ended.get()
+                index, source = open_.pop(done)
+                yield _report(source, done.result(), index)
+        finally:
+            for future in open_:
+                future.cancel()
+
+    async def _astreamed(
+        self, candidates: Iterable[Judgeable], options: CheckOptions
+    ) -> AsyncIterator[Report]:
+        ahead = await asyncio.to_thread(self._ahead, candidates)
+        numbered = enumerate(candidates)
+        open_: dict[asyncio.Future[Checked | Timed], tuple[int, Source]] = {}
+        try:
+            while True:
+                for index, each in itertools.islice(numbered, ahead - len(open_)):
+                    source = source_in(each)
+                    asked = await asyncio.to_thread(self._ask, source, options)
+                    open_[asyncio.wrap_future(asked)] = index, source
+                if not open_:
+                    return
+                ended, _ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
+                for done in ended:
+                    index, source = open_.pop(done)
+                    yield _report(source, done.result(), index)
+        finally:
+            for future in open_:
+                future.cancel()
+
+
+def _awaited(future: Future[Checked | Timed]) -> Checked | Timed:
+    """Wait for an answer; a Ctrl-C tells the server that nobody waits any more."""
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _message(source: Source, options: CheckOptions, seed: int) -> CheckMessage:
+    unknown = [name for name in options if name not in CheckOptions.__annotations__]
+    if unknown:
+        known = ", ".join(CheckOptions.__annotations__)
+        raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
+    given = options.get("seed")
+    out = options.get("out")
+    return CheckMessage(
+        file=source.file,
+        source=source.text,
+        entry=source.entry,
+        task=source.task or options.get("task"),
+        suite=options.get("suite"),
+        contract=options.get("contract", CONTRACT),
+        cases=options.get("cases"),
+        seed=seed if given is None else given,
+        dtypes=tuple(options.get("dtypes", ())),
+        strategies=tuple(options.get("strategies", ())),
+        require_kernel=options.get("require_kernel", False),
+        deadline_s=options.get("timeout", 20.0),
+        explain=options.get("explain", "brief"),
+        out=None if out is None else str(Path(out).absolute()),
+    )
+
+
+def _report(source: Source, answer: Checked | Timed, index: int = 0) -> Report:
+    assert isinstance(answer, Checked)
+    deciding = answer.document.finding is not None
+    findings = tuple(
+        FoundFailure(document=finding, script=answer.script if deciding and not place else "")
+        for place, finding in enumerate(answer.findings)
+    )
+    return Report(document=answer.document, findings=findings, name=source.name, index=index)

@@ -1,0 +1,132 @@
+"""What a judge of the server does with a question; this imports torch."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import structs
+
+from kerneltruth.documents.records import Attempt, CandidateRef
+from kerneltruth.documents.verdict import CompileError, Infra, Verdict
+from kerneltruth.engine.check_document import check_document
+from kerneltruth.engine.evaluator import Evaluator
+from kerneltruth.engine.one_file import Judged, judge
+from kerneltruth.engine.policy import choose_policy
+from kerneltruth.engine.requests import CheckRequest, Step, TimeRequest
+from kerneltruth.engine.run_directory import environment
+from kerneltruth.errors import CandidateError
+from kerneltruth.library.messages import (
+    Checked,
+    CheckMessage,
+    QueuedQuestion,
+    Timed,
+    TimeMessage,
+    encoded,
+)
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.tasks.registry import find
+
+D = TypeVar("D")
+
+
+class QuestionWorker:
+    """Answers questions in a judge process; what is warm before the fork is shared."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._evaluators: dict[Policy, Evaluator] = {}
+
+    def __call__(self, job: QueuedQuestion, tell: Callable[[object], None]) -> bytes:
+        """Return the answer's bytes.
+
+        Raises:
+            UserError: an option is wrong.
+            EnvironmentFault: this machine cannot do it.
+        """
+        del tell
+        if isinstance(job.about, TimeMessage):
+            return self._timed(job.number, job.about)
+        return answer(job.number, self._judged(request_of(job.about)))
+
+    def _judged(self, options: CheckRequest) -> Judged:
+        start = time.monotonic()
+        try:
+            with opened(options.suite, self._runner) as suite:
+                options = replace(options, suite=suite)
+                steps = judge(options, self._evaluator(options), lambda: self._machine, start)
+                return _last(steps)
+        except CandidateError as error:
+            if options.task is None:
+                raise
+            return without_trial(options, CompileError(detail=str(error)))
+        except MemoryError as error:
+            return without_trial(options, Infra(reason=f"the judge ran out of memory: {error}"))
+
+    def _evaluator(self, options: CheckRequest) -> Evaluator:
+        policy = choose_policy(options.bounds, tf32=options.tf32)
+        if policy not in self._evaluators:
+            self._evaluators[policy] = Evaluator(policy=policy, runner=self._runner)
+        return self._evaluators[policy]
+
+    @functools.cached_property
+    def _machine(self) -> Mapping[str, str | None]:
+        return environment(self._runner.device)
+
+    def _timed(self, number: int, about: TimeMessage) -> bytes:
+        from kerneltruth.engine.benchmark.timed_file import time_file
+
+        fields = structs.asdict(about) | {"file": Path(about.file)}
+        steps = time_file(TimeRequest(**fields), self._runner, time.monotonic())
+        return encoded(Timed(number=number, document=_last(steps)))
+
+
+def request_of(about: CheckMessage) -> CheckRequest:
+    """Return the engine's request of a message."""
+    out = None if about.out is None else Path(about.out)
+    fields = structs.asdict(about) | {"file": Path(about.file), "out": out}
+    return CheckRequest(**fields, keep=out is not None)
+
+
+def answer(number: int, judged: Judged) -> bytes:
+    """Return the bytes that say what came of a candidate."""
+    return encoded(
+        Checked(
+            number=number,
+            document=judged.document,
+            findings=judged.findings,
+            script=judged.script,
+        )
+    )
+
+
+def without_trial(options: CheckRequest, verdict: Verdict) -> Judged:
+    """Return the result of a candidate that no case could be put to."""
+    ref = CandidateRef(sha256="", path=str(options.file), language="unknown", entry="")
+    attempt = Attempt(
+        task=find(options.task, options.suite).key if options.task else "",
+        candidate=ref,
+        verdict=verdict,
+        contract=options.contract,
+        cases=0,
+        failed=0,
+        explanation=verdict.detail if isinstance(verdict, CompileError) else "",
+        score=0.0,
+    )
+    return Judged(document=check_document(options, attempt, finding=None, run=None, seconds=0.0))
+
+
+def _last(steps: Generator[Step, None, D]) -> D:
+    """Run a command's events to its document."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            document: D = end.value
+            return document

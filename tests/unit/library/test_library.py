@@ -1,0 +1,107 @@
+"""`import kerneltruth`: a kernel judged in a few lines, with nothing of the caller changed."""
+
+import subprocess
+import sys
+
+import pytest
+
+import kerneltruth as kt
+
+pytestmark = pytest.mark.processes
+
+RIGHT = """
+import torch
+
+def relu(x):
+    return x.clamp(min=0)
+"""
+CLIPPED = RIGHT.replace("min=0", "min=0.25")
+FEW = {"device": "cpu", "cases": 8, "seed": 3}
+
+
+def test_a_source_text_is_judged():
+    report = kt.check(RIGHT, task="relu", **FEW)
+
+    assert (report.passed, report.verdict, report.cases) == (True, "pass", 8)
+    assert report.score > 0.9
+    assert report.profile["published"].status == "held"
+    assert report.seed == 3
+
+
+def test_a_path_is_judged_and_named(tmp_path):
+    path = tmp_path / "relu.py"
+    path.write_text(RIGHT)
+
+    report = kt.check(path, **FEW)
+
+    assert report.passed
+    assert report.name == "relu.py"
+    assert report.document.candidate.path == str(path)
+
+
+def test_a_wrong_kernel_has_a_finding_and_a_script_that_shows_it(tmp_path):
+    report = kt.check(CLIPPED, task="relu", **FEW)
+
+    assert (report.verdict, report.kind) == ("fail", "value")
+    first = report.findings[0]
+    assert first.case == report.document.failing
+    assert first.obligations == ("published",)
+    assert first.minimal.summary() == "M=1 N=1 float32 zeros"
+    script = tmp_path / "shows.py"
+    script.write_text(first.script)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "0.25" in ran.stdout
+
+
+def test_the_report_is_the_document_of_the_command():
+    report = kt.check(CLIPPED, task="relu", **FEW)
+
+    assert '"schema":2' in report.to_json()
+    assert report.document.run is None
+    assert report.document.finding == f"{report.findings[0].id}.json"
+
+
+def test_a_source_that_is_no_candidate_for_a_known_task_has_a_verdict():
+    report = kt.check("def (:\n", task="relu", **FEW)
+
+    assert report.verdict == "compile_error"
+    assert "is not Python" in report.detail
+    assert report.score == 0.0
+
+
+def test_an_unknown_task_is_the_users_mistake():
+    with pytest.raises(kt.UserError, match="unknown task 'rleu'"):
+        kt.check(RIGHT, task="rleu", **FEW)
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(kt.UserError, match="there is no option 'case'"):
+        kt.check(RIGHT, task="relu", device="cpu", case=8)
+
+
+def test_assert_correct_raises_with_the_finding():
+    with pytest.raises(kt.KernelIncorrect, match="smallest: M=1 N=1 float32 zeros") as caught:
+        kt.assert_correct(CLIPPED, task="relu", **FEW)
+
+    assert caught.value.report.kind == "value"
+
+
+def test_assert_correct_returns_the_report_of_a_right_kernel():
+    assert kt.assert_correct(RIGHT, task="relu", **FEW).passed
+
+
+def test_a_run_is_written_where_one_is_asked_for(tmp_path):
+    report = kt.check(CLIPPED, task="relu", out=tmp_path / "run", **FEW)
+
+    stored = tmp_path / "run" / "findings" / f"{report.findings[0].id}.json"
+    assert stored.read_text() == report.findings[0].to_json() + "\n"
+    assert kt.check(CLIPPED, task="relu", out=tmp_path / "run", **FEW).findings == report.findings
+
+
+def test_nothing_is_written_where_no_run_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with kt.Judge(device="cpu", workers=1) as judge:
+        judge.check(CLIPPED, task="relu", cases=4)
+
+    assert list(tmp_path.iterdir()) == []
