@@ -110,3 +110,13 @@ def test_a_file_of_tasks_goes_with_no_other_suite(kt, tasks, candidate):
     ran = kt("check", candidate(RIGHT), "--tasks", tasks, "--suite", "tritonbench")
     assert ran.code == 2
     assert "leave out --suite tritonbench" in ran.err
+
+
+def test_a_mistake_in_a_file_of_tasks_is_the_users_and_takes_one_line(kt, tasks, candidate):
+    tasks.write_text(TASKS.replace('"batch"', '"rows"'))
+    ran = kt("check", candidate(RIGHT), "--tasks", tasks, *ON_CPU)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"kerneltruth: {tasks}:6: dim 'M': 'rows' is not a role; use one of batch, reduced, "
+        "contracted, channel, spatial\n"
+    )

@@ -134,7 +134,7 @@ def _tensor(task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar
     elif spec.held is not None:
         values = spec.held(settings).clone()
     else:
-        scope = {**settings, **case.sizes}
+        scope = task.scope(case.sizes, settings)
         extent = evaluate(spec.extent, scope) if spec.extent else None
         recipe = recipe_of(case.recipe, spec, task.tensors)
         values = draw(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -152,14 +152,14 @@ def _pool(
             shape=shape,
             elements=torch.cat(parts),
             step=max(count, 1),
-            factors=_factors(spec, {**settings, **case.sizes}) if floats else (),
+            factors=_factors(spec, task.scope(case.sizes, settings)) if floats else (),
         )
     share = (count + min(SLACK, max(64 * count, 1024))) // len(RECIPES) + 1
     flat = list(_draws(task, case, spec, (share,), settings, device, RECIPES))
     return Pool(spec=spec, shape=shape, elements=torch.cat(flat))
 
 
-def _factors(spec: TensorSpec, scope: dict[str, Scalar]) -> tuple[float, ...]:
+def _factors(spec: TensorSpec, scope: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the factors that keep a whole draw's properties."""
     if spec.kind in ("stochastic", "mask"):
         return ()
@@ -180,7 +180,7 @@ def _draws(
     device: str,
     recipes: tuple[str, ...],
 ) -> Iterator[Tensor]:
-    scope = {**settings, **case.sizes}
+    scope = task.scope(case.sizes, settings)
     for index, recipe in enumerate(recipes):
         values = draw(
             spec,

@@ -268,7 +268,7 @@ def _shape(
 
 def violations(task: Task, sizes: Sizes, settings: Settings, *, empty: bool = False) -> int:
     """Count the rules of the task that the sizes break; empty tensors count unless `empty`."""
-    scope = {**settings, **sizes}
+    scope = task.scope(sizes, settings)
     broken = 0
     for dim in task.dims:
         n = sizes[dim.symbol]

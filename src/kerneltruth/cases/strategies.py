@@ -56,7 +56,7 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
         return "what complex infinities and NaN give, no standard says"
     if dtype in PARTS and task.asked_dtype(settings) not in (None, *PARTS):
         return "a complex number is none of a real dtype"
-    if evaluate(task.promises.never.get(dtype, "False"), settings):
+    if evaluate(task.promises.never.get(dtype, "False"), task.scope({}, settings)):
         return f"not tried in {dtype}"
     case = Case(
         task=task.key,

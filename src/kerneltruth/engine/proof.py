@@ -261,7 +261,7 @@ def _cut(task: Task, spec: TensorSpec, t: torch.Tensor | None, case: Case) -> to
     left = t[tuple(slice(n) for n in shape)].clone()
     if spec.kind not in INDEX_KINDS or spec.extent is None:
         return left
-    return left.clamp_max(evaluate(spec.extent, {**case.settings, **case.sizes}) - 1)
+    return left.clamp_max(evaluate(spec.extent, task.scope(case.sizes, case.settings)) - 1)
 
 
 def _counts(task: Task, case: Case, symbol: str) -> bool:

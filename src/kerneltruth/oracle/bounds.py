@@ -244,7 +244,7 @@ def _overflows(reference: torch.Tensor, dtype: str) -> torch.Tensor:
 def _terms(task: Task, case: Case) -> int:
     """How many terms one output element sums."""
     if task.terms is not None:
-        return int(evaluate(task.terms, case.settings))
+        return int(evaluate(task.terms, task.scope({}, case.settings)))
     sizes = case.sizes
     return math.prod(
         max(sizes[d.symbol], 1) for d in task.dims if d.role in ("reduced", "contracted")

@@ -19,6 +19,7 @@ from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.suites.trial import try_reference
 from kerneltruth.tasks.model import CORE, OUT, PUBLISHED, Task, parameters_of
 from kerneltruth.tasks.registry import Listed
 
@@ -41,8 +42,12 @@ class DeclaredTasks(Mapping[str, Task]):
         self.path = path
         self.sha256 = hashlib.sha256(source.encode()).hexdigest()
         self._source = source
-        tasks = _renamed(_declared_in(_run(path, source), path), self.suite)
-        self._tasks = {task.key: task for task in _of_distinct_names(tasks, path)}
+        tasks = _declared_in(_run(path, source), path)
+        _check_names(tasks, path)
+        for task in tasks:
+            with _locating(path, _first_line(task)):
+                try_reference(task)
+        self._tasks = {task.key: task for task in (replace(t, suite=self.suite) for t in tasks)}
 
     def __getitem__(self, key: str) -> Task:
         return self._tasks[key]
@@ -177,23 +182,34 @@ def _importing_beside(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locating(path: Path) -> Iterator[None]:
-    """Turn whatever a file raises into one line that says where it is wrong."""
+def _locating(path: Path, line: int = 1) -> Iterator[None]:
+    """Turn whatever a file raises into one line that says where it is wrong.
+
+    Args:
+        path: the file.
+        line: where it is wrong if none of the file's own lines raises.
+    """
     try:
         yield
     except SyntaxError as error:
         raise UserError(
-            f"{path}:{error.lineno}: {error.msg}; correct the file, which is no Python"
+            f"{path}:{error.lineno}: {error.msg}; correct the file, which is not Python"
         ) from error
     except (Exception, SystemExit) as error:
-        raise UserError(f"{path}:{_line_of(error, path)}: {_said(error)}") from error
+        raise UserError(f"{path}:{_line_of(error, path) or line}: {_said(error)}") from error
 
 
-def _line_of(error: BaseException, path: Path) -> int:
+def _line_of(error: BaseException, path: Path) -> int | None:
     """Return the last line of the file that led to the error."""
     file = str(path.absolute())
-    frames = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == file]
-    return (frames[-1] if frames else None) or 1
+    lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == file]
+    return lines[-1] if lines else None
+
+
+def _first_line(task: Task) -> int:
+    """Return where the reference of a task begins."""
+    code = getattr(task.reference, "__code__", None)
+    return 1 if code is None else int(code.co_firstlineno)
 
 
 def _said(error: BaseException) -> str:
@@ -203,7 +219,7 @@ def _said(error: BaseException) -> str:
         case ImportError():
             return f"{error}; install it, or import what is there"
         case _:
-            return f"the file raises {type(error).__name__}: {error}; correct it"
+            return f"{type(error).__name__}: {error}; correct the file"
 
 
 def _declared_in(module: ModuleType, path: Path) -> list[Task]:
@@ -216,19 +232,19 @@ def _declared_in(module: ModuleType, path: Path) -> list[Task]:
     found = list({id(v): v for v in values if isinstance(v, Task)}.values())
     if not found:
         raise UserError(
-            f"--tasks {path}: it declares no task; give what `task(...)` returns a name, or list "
+            f"{path}:1: the file declares no task; give what `task(...)` returns a name, or list "
             "it in TASKS"
         )
     return found
 
 
-def _renamed(tasks: list[Task], suite: str) -> list[Task]:
-    return [replace(task, suite=suite) for task in tasks]
-
-
-def _of_distinct_names(tasks: list[Task], path: Path) -> list[Task]:
-    names = [task.name for task in tasks]
-    twice = next((n for n in names if names.count(n) > 1), None)
-    if twice is not None:
-        raise UserError(f"--tasks {path}: two tasks are named {twice!r}; rename one of them")
-    return tasks
+def _check_names(tasks: list[Task], path: Path) -> None:
+    lines: dict[str, int] = {}
+    for task in tasks:
+        line = _first_line(task)
+        if task.name in lines:
+            raise UserError(
+                f"{path}:{line}: a task named {task.name!r} is declared at line "
+                f"{lines[task.name]}; rename one of them"
+            )
+        lines[task.name] = line

@@ -74,7 +74,7 @@ def store_facts(run: Path, tasks: Iterable[str]) -> None:
 
 
 def _flops(task: Task) -> float | None:
-    scope = {**task.scalars(task.benchmark.dims, {}), **task.benchmark.dims}
+    scope = task.scope(task.benchmark.dims, task.scalars(task.benchmark.dims, {}))
     try:
         return float(evaluate(task.flops, scope))
     except (ArithmeticError, KeyError, NameError, TypeError, ValueError):

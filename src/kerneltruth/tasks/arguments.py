@@ -94,9 +94,14 @@ class Dim:
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
             known = ", ".join(get_args(Role))
-            raise DeclarationError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
+            raise DeclarationError(
+                f"dim {self.symbol!r}: {self.role!r} is not a role; use one of {known}"
+            )
         if self.low < 0 or (self.high is not None and self.high < max(self.low, 1)):
-            raise DeclarationError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
+            raise DeclarationError(
+                f"dim {self.symbol!r}: low is {self.low} and high is {self.high}; give "
+                "0 <= low <= high, and 1 <= high"
+            )
 
     @property
     def most(self) -> int | None:
@@ -142,9 +147,13 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise DeclarationError(f"{self.name}: kind {self.kind!r} is not one of {sorted(KINDS)}")
+            raise DeclarationError(
+                f"{self.name}: {self.kind!r} is not a kind; use one of {', '.join(sorted(KINDS))}"
+            )
         if (self.kind in INDEX_KINDS) != (self.extent is not None):
-            raise DeclarationError(f"{self.name}: an index, and only an index, has an extent")
+            raise DeclarationError(
+                f"{self.name}: an index, and only an index, has an extent; write `index(N)`"
+            )
         if (self.kind == "index_or") != (self.other is not None):
             raise DeclarationError(f"{self.name}: `index_or(extent, other)` alone has an other")
         if self.form is not None and self.kind not in MATRIX_KINDS:

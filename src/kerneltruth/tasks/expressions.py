@@ -1,27 +1,93 @@
-"""Evaluate expressions of dims and attributes, as task declarations write them."""
+"""Evaluate what declarations say of dims and attributes: expressions, and functions by name.
+
+An expression, such as `2*M*N`, is arithmetic on names. What follows from dims and attributes by
+any logic is a Python function whose parameters are the names that it needs, or a table of
+`Variants`; a declaration gives each a name (`where`), and its expressions use that name.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-_FUNCTIONS: dict[str, Any] = {
+from kerneltruth.errors import DeclarationError
+from kerneltruth.tasks.brackets import split
+
+FUNCTIONS: dict[str, Any] = {
     f.__name__: f
     for f in (abs, all, any, bool, int, isinstance, len, max, min, range, reversed, sorted, sum)
 } | {"tuple": tuple, "list": list, "str": str, "prod": math.prod, "ceil": math.ceil}
 
 
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The dims of a shape that a hidden attribute chooses, such as a rank.
+
+        Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})
+
+    Attributes:
+        attribute: the hidden attribute's name, which begins with `_`.
+        shapes: dims by its values; the first is the default.
+    """
+
+    attribute: str
+    shapes: Mapping[Any, str]
+
+    def __post_init__(self) -> None:
+        if not self.attribute.startswith("_"):
+            raise DeclarationError(
+                f"variants of {self.attribute!r}: a hidden attribute chooses them; begin its name "
+                "with `_`"
+            )
+
+    def at(self, scope: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the sizes of the shape that a scope's attribute chooses."""
+        return tuple(evaluate(dim, scope) for dim in split(self.shapes[scope[self.attribute]]))
+
+
+Rule = Callable[..., Any] | Variants
+
+
+class Scope(dict[str, Any]):
+    """Values by name; what `where` gives is computed when it is first needed."""
+
+    def __init__(self, values: Mapping[str, Any], where: Mapping[str, Rule]) -> None:
+        super().__init__(values)
+        self._where = where
+
+    def __missing__(self, name: str) -> Any:
+        rule = self._where[name]
+        self[name] = found = self._of(rule)
+        return found
+
+    def _of(self, rule: Rule) -> Any:
+        try:
+            if isinstance(rule, Variants):
+                return rule.at(self)
+            return rule(**{needed: self[needed] for needed in names_of(rule)})
+        except KeyError as error:
+            # Python would take it for an unknown name.
+            raise ValueError(f"no {error} for {rule}") from error
+
+
+@lru_cache(maxsize=4096)
+def names_of(rule: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the parameters of a function."""
+    return tuple(inspect.signature(rule).parameters)
+
+
 def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
-    """Evaluate an expression of dims and attributes, as our own declarations write them."""
+    """Evaluate an expression of the names in a scope."""
     if expression in scope:
         return scope[expression]
     if expression.isdigit():
         return int(expression)
-    # As globals, because a comprehension does not see an expression's locals.
-    return eval(_compiled(expression), {"__builtins__": _FUNCTIONS, **scope})
+    return eval(_compiled(expression), {"__builtins__": FUNCTIONS}, scope)
 
 
 @lru_cache(maxsize=4096)
@@ -53,11 +119,14 @@ for _name, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"
 
 
 def spread_out(
-    dims: tuple[str, ...], symbols: tuple[str, ...], settings: Mapping[str, Any]
+    dims: tuple[str, ...],
+    symbols: tuple[str, ...],
+    settings: Mapping[str, Any],
+    where: Mapping[str, Rule],
 ) -> tuple[str, ...]:
-    """Replace each starred dim expression by the dims that it gives at the settings.
+    """Replace each starred name by the dims that it stands for at the settings.
 
-    An expression that depends on a size gives dims named `?`: they are not symbols.
+    A dim that depends on a size by more than arithmetic is named `?`: it is no symbol.
     """
     found: list[str] = []
     for dim in dims:
@@ -65,10 +134,10 @@ def spread_out(
             found.append(dim)
             continue
         try:
-            scope = {**settings, **{s: Symbol(s) for s in symbols}}
+            scope = Scope({**settings, **{s: Symbol(s) for s in symbols}}, where)
             parts = [str(part) for part in evaluate(dim[1:], scope)]
         except TypeError:
-            sizes = {**settings, **dict.fromkeys(symbols, 2)}
+            sizes = Scope({**settings, **dict.fromkeys(symbols, 2)}, where)
             parts = ["?"] * len(tuple(evaluate(dim[1:], sizes)))
         found += parts
     return tuple(found)

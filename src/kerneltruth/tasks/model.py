@@ -19,7 +19,7 @@ from kerneltruth.tasks.arguments import (
     TensorSpec,
 )
 from kerneltruth.tasks.contract import Claim, Evidence
-from kerneltruth.tasks.expressions import evaluate, spread_out
+from kerneltruth.tasks.expressions import Rule, Scope, evaluate, spread_out
 from kerneltruth.tasks.promises import Promises
 
 # Tasks of this suite go by their bare name.
@@ -91,6 +91,7 @@ class Task:
         further: attributes of which only the default is required, and why. A fault at other values
             is reported and fails no candidate.
         smaller: attributes that show a fault in few elements; no case begins there.
+        where: what further names in expressions stand for.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Task:
     first: Mapping[str, Scalar] = field(default_factory=dict)
     further: Mapping[str, str] = field(default_factory=dict)
     smaller: tuple[Mapping[str, Scalar], ...] = ()
+    where: Mapping[str, Rule] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -183,11 +185,17 @@ class Task:
         """Return the dim of that symbol."""
         return next(d for d in self.dims if d.symbol == symbol)
 
+    def scope(
+        self, dims: Mapping[str, int], attributes: Mapping[str, Scalar], **more: Any
+    ) -> Scope:
+        """Return the names that the task's expressions may use, with their values."""
+        return Scope({**attributes, **dims, **more}, self.where)
+
     def shape(
         self, spec: TensorSpec, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
     ) -> tuple[int, ...]:
         """Return the concrete shape of a tensor argument."""
-        scope = {**attributes, **dims}
+        scope = self.scope(dims, attributes)
         if spec.typical is None:
             return tuple(evaluate(expression, scope) for expression in spec.dims)
         shape: list[int] = []
@@ -201,14 +209,15 @@ class Task:
         """Return the dims of a tensor at these attributes, an expression each."""
         if spec.typical is None:
             return spec.dims
-        return spread_out(spec.dims, tuple(d.symbol for d in self.dims), attributes)
+        symbols = tuple(d.symbol for d in self.dims)
+        return spread_out(spec.dims, symbols, attributes, self.where)
 
     def scalars(
         self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
     ) -> dict[str, Scalar]:
         """Return every attribute, with defaults, and every derived argument."""
         settings = {a.name: a.default for a in self.attributes} | dict(attributes)
-        scope = {**settings, **dims}
+        scope = self.scope(dims, settings)
         derived = [a for a in self.arguments if isinstance(a, Derived)]
         return settings | {a.name: evaluate(a.expression, scope) for a in derived}
 
@@ -252,22 +261,39 @@ class Task:
             outputs = tuple(replace(o, dtype=asked) if o.dtype == "same" else o for o in outputs)
         if all(o.when is None for o in outputs):
             return outputs
-        scope = {**scalars, "present": _present(tensors)}
+        scope = self.scope({}, scalars, present=_present(tensors))
         return tuple(o for o in outputs if o.when is None or evaluate(o.when, scope))
 
     def written(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
         """Return the inputs that a call writes by contract."""
-        held = _holding(self.mutates, scalars, tensors)
+        held = self._holding(self.mutates, scalars, tensors)
         return (*held, OUT) if self.wants_out(scalars) else held
 
     def writable(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
         """Return the inputs that a call must or may write."""
-        may = _holding(self.may_overwrite, scalars, tensors)
+        may = self._holding(self.may_overwrite, scalars, tensors)
         return (*self.written(scalars, tensors), *may)
+
+    def _holding(
+        self,
+        conditions: Mapping[str, str],
+        scalars: Mapping[str, Scalar],
+        tensors: Mapping[str, Any] | None,
+    ) -> tuple[str, ...]:
+        """Return the names of the present tensors whose condition holds."""
+        if not conditions:
+            return ()
+        present = _present(tensors)
+        scope = self.scope({}, scalars, present=present)
+        return tuple(
+            name
+            for name, condition in conditions.items()
+            if (tensors is None or name in present) and evaluate(condition, scope)
+        )
 
     def is_core(self, attributes: Mapping[str, Scalar]) -> bool:
         """Return whether the prompt promises these attributes."""
@@ -292,7 +318,7 @@ class Task:
         )
         if not in_range:
             return False
-        scope = {**attributes, **dims}
+        scope = self.scope(dims, attributes)
         if not all(evaluate(c, scope) for c in self.constraints):
             return False
         return all(n >= 0 for spec in self.tensors for n in self.shape(spec, dims, attributes))
@@ -309,23 +335,6 @@ class Task:
 
 def _present(tensors: Mapping[str, Any] | None) -> frozenset[str]:
     return frozenset(n for n, t in (tensors or {}).items() if t is not None)
-
-
-def _holding(
-    conditions: Mapping[str, str],
-    scalars: Mapping[str, Scalar],
-    tensors: Mapping[str, Any] | None,
-) -> tuple[str, ...]:
-    """Return the names of the present tensors whose condition holds."""
-    if not conditions:
-        return ()
-    present = _present(tensors)
-    scope = {**scalars, "present": present}
-    return tuple(
-        name
-        for name, condition in conditions.items()
-        if (tensors is None or name in present) and evaluate(condition, scope)
-    )
 
 
 @lru_cache(maxsize=4096)

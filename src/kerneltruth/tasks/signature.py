@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import MATRIX_KINDS, Derived, Scalar, TensorSpec
+from kerneltruth.tasks.brackets import closing, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,11 @@ def parse_signature(text: str) -> Signature:
     """Parse a signature.
 
     Raises:
-        DeclarationError: it is not in the notation, which is a mistake in our declaration.
+        DeclarationError: it is not in the notation.
     """
     name, _, rest = text.partition("(")
     if not name.isidentifier() or not rest.endswith(")"):
-        raise DeclarationError(f"signature {text!r} is not `name(arguments)`")
+        raise DeclarationError(f"signature {text!r}: write it as `name(arguments)`")
     parts = (item for part in split(rest[:-1]) for item in _arguments(part, text))
     return Signature(name, tuple(parts))
 
@@ -61,16 +62,33 @@ def _arguments(part: str, text: str) -> Iterator[TensorSpec | Given | Derived]:
         return
     key, equals, default = part.partition("=")
     if not equals:
-        raise DeclarationError(f"{part!r} of {text!r} is neither a tensor nor an attribute")
-    yield Given(key.strip(), ast.literal_eval(default.strip()))
+        raise DeclarationError(
+            f"signature {text!r}: {part!r} is neither a tensor nor an attribute; write "
+            "`name[dims]` or `name=default`"
+        )
+    yield Given(key.strip(), _literal(default.strip(), key.strip()))
+
+
+def _literal(text: str, name: str) -> Scalar:
+    try:
+        value: Scalar = ast.literal_eval(text)
+    except (ValueError, SyntaxError) as error:
+        raise DeclarationError(
+            f"the default {text!r} of {name!r} is no literal; write a number, a string, a bool, "
+            "None or a tuple"
+        ) from error
+    return value
 
 
 def _tensor(part: str, text: str, member_of: str | None) -> TensorSpec:
     start = part.index("[")
-    end = _closing(part, start)
+    end = closing(part, start)
     after = _AFTER.match(part[end + 1 :])
     if after is None:
-        raise DeclarationError(f"{part!r} of {text!r} is not `name[dims]?: kind(extent)`")
+        raise DeclarationError(
+            f"signature {text!r}: {part!r} is no tensor; write `name[dims]`, `name[dims]?` or "
+            "`name[dims]: kind`"
+        )
     args = split(after["args"] or "")
     kind = after["kind"] or "real"
     first = args[0] if args else None
@@ -84,25 +102,3 @@ def _tensor(part: str, text: str, member_of: str | None) -> TensorSpec:
         optional=after["optional"] is not None,
         member_of=member_of,
     )
-
-
-def _closing(text: str, start: int) -> int:
-    """Return where the bracket that opens at `start` closes."""
-    depth = 0
-    for i in range(start, len(text)):
-        depth += (text[i] in "([") - (text[i] in ")]")
-        if depth == 0:
-            return i
-    raise DeclarationError(f"{text!r} does not close its bracket")
-
-
-def split(text: str) -> list[str]:
-    """Split at the commas outside of brackets."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    last = text[start:].strip()
-    return [*parts, last] if last else parts

@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.errors import DeclarationError
-from kerneltruth.tasks.spec import Dim, Output, TensorSpec, parse_signature, task
+from kerneltruth.tasks.spec import Dim, Output, TensorSpec, Variants, parse_signature, task
 
 
 def declare(signature, dims=("M", "N"), **more):
@@ -14,25 +14,23 @@ def declare(signature, dims=("M", "N"), **more):
         reference=more.pop("reference", lambda **given: given),
         description="",
         flops="1",
-        benchmark={},
         **more,
     )
 
 
-RANKED = declare(
-    "f(x[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))], eps=1e-6, _rank=2)",
-    attributes={"_rank": (1, 3)},
-)
+SHAPES = Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})
+RANKED = declare("f(x[*shape], eps=1e-6)", where={"shape": SHAPES})
 X = RANKED.tensors[0]
 
 
 @pytest.mark.parametrize(("rank", "shape"), [(2, (3, 5)), (1, (15,)), (3, (3, 2, 5))])
-def test_a_starred_dim_gives_as_many_sizes_as_its_expression(rank, shape):
+def test_a_starred_name_stands_for_the_dims_of_the_chosen_variant(rank, shape):
     assert RANKED.shape(X, {"M": 3, "N": 5}, {"_rank": rank}) == shape
 
 
 def test_a_tensor_may_have_no_dims():
-    scalar = declare("f(x[*(() if _kind == 'scalar' else (M,))], _kind='scalar')", ("M",))
+    shape = Variants("_kind", {"scalar": "", "vector": "M"})
+    scalar = declare("f(x[*shape])", ("M",), where={"shape": shape})
     assert scalar.shape(scalar.tensors[0], {"M": 3}, {"_kind": "scalar"}) == ()
 
 
@@ -43,7 +41,7 @@ def test_starred_dims_are_symbols_if_they_can_be_inferred():
 
 
 def test_a_starred_dim_that_looks_at_a_size_has_no_symbols():
-    odd = declare("f(x[*((M, N) if M > 1 else (N, M))])")
+    odd = declare("f(x[*shape])", where={"shape": lambda M, N: (M, N) if M > 1 else (N, M)})
     assert odd.tensors[0].usual == ("?", "?")
     assert odd.shape(odd.tensors[0], {"M": 1, "N": 4}, {}) == (4, 1)
 
@@ -167,9 +165,27 @@ def test_constraints_and_extents_see_hidden_attributes():
     assert declared.allows({"M": 2, "N": 1}, {"_wide": False})
 
 
-def test_a_comprehension_sees_the_dims():
-    declared = declare("f(x[*tuple(n + pad for n in (M, N))], pad=1)")
-    assert declared.shape(declared.tensors[0], {"M": 2, "N": 3}, {"pad": 1}) == (3, 4)
+def test_a_name_stands_for_what_a_function_of_dims_attributes_and_names_gives():
+    declared = declare(
+        "f(x[*padded], pad=1)",
+        where={"shape": SHAPES, "padded": lambda shape, pad: tuple(n + pad for n in shape)},
+        constraints=("padded[0] < 9",),
+    )
+    assert declared.shape(declared.tensors[0], {"M": 2, "N": 3}, {"pad": 1, "_rank": 2}) == (3, 4)
+    assert not declared.allows({"M": 8, "N": 3}, {"pad": 1, "_rank": 2})
+
+
+def test_a_function_that_lacks_a_key_is_no_unknown_name():
+    declared = declare("f(x[*shape], k=1)", where={"shape": lambda M, k: ({1: M}[k],)})
+    with pytest.raises(ValueError, match="no 2"):
+        declared.shape(declared.tensors[0], {"M": 2, "N": 3}, {"k": 2})
+
+
+def test_variants_are_values_of_a_hidden_attribute():
+    with pytest.raises(DeclarationError, match="begin its name with `_`"):
+        Variants("rank", {2: "M, N"})
+    with pytest.raises(DeclarationError, match="give each the same ones"):
+        declare("f(x[*a])", where={"a": SHAPES, "b": Variants("_rank", {2: "M"})})
 
 
 def test_dims_may_be_given_in_full():

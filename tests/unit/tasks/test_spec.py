@@ -18,7 +18,11 @@ from kerneltruth.tasks.spec import (
 def declare(signature, **more):
     given = {"dims": {"M": "batch", "N": "reduced"}, "flops": "M*N", "benchmark": {"M": 2, "N": 4}}
     return task(
-        signature, category="Math", reference=lambda *a: a, description="d", **(given | more)
+        signature,
+        category="Math",
+        reference=lambda **given: given,
+        description="d",
+        **(given | more),
     )
 
 

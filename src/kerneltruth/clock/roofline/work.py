@@ -158,7 +158,7 @@ def work_of(task: Task, case: Case, *, output_bytes: int | None = None) -> Work:
         output_bytes: of all outputs (see `traffic.output_bytes`); without, they do not count.
     """
     settings = task.scalars(case.sizes, case.settings)
-    scope = {**settings, **case.sizes, "itemsize": itemsize(case.dtype)}
+    scope = task.scope(case.sizes, settings, itemsize=itemsize(case.dtype))
     read = {
         spec.name: _bytes_of(task, case, spec, settings)
         for spec in task.tensors

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
-from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
+from kerneltruth.tasks.spec import INDEX_KINDS, Scope, Task, TensorSpec, evaluate
 
 # Up to this many indices, each one alone is kept, and each one alone is left out.
 FEW = 16
@@ -72,13 +72,17 @@ def keep(case: Case, task: Task, symbol: str, kept: Kept) -> Case | None:
     smaller = case.with_dims(**{symbol: len(kept)})
     if not kept or not task.allows(smaller.sizes, smaller.settings):
         return None
+    scopes = (
+        task.scope(case.sizes, case.settings),
+        task.scope(smaller.sizes, smaller.settings),
+    )
     literals = []
     for name, values in case.literals:
         spec = specs[name]
         shape = task.shape(spec, case.sizes, case.settings)
         axes = [i for i, d in enumerate(task.axes(spec, case.settings)) if d == symbol]
         part = _along(values, shape, axes, kept)
-        literals.append((name, _valid(part, spec, case, smaller, (symbol, kept))))
+        literals.append((name, _valid(part, spec, scopes, (symbol, kept))))
     return replace(smaller, literals=tuple(literals))
 
 
@@ -109,7 +113,7 @@ def moved(case: Case, smaller: Case, task: Task) -> Iterator[Case]:
         for spec in specs:
             part = _window(given[spec.name], before[spec.name], after[spec.name], start)
             if spec.extent is not None:
-                last = evaluate(spec.extent, {**smaller.settings, **smaller.sizes}) - 1
+                last = evaluate(spec.extent, task.scope(smaller.sizes, smaller.settings)) - 1
                 part = tuple(min(v, float(last)) for v in part)
             literals.append((spec.name, part))
         yield replace(smaller, literals=tuple(literals))
@@ -148,19 +152,18 @@ def _along(
 def _valid(
     values: tuple[float, ...],
     spec: TensorSpec,
-    before: Case,
-    after: Case,
+    scopes: tuple[Scope, Scope],
     cut: tuple[str, Kept],
 ) -> tuple[float, ...]:
     """Remap indices to the same elements, or to the first place if an element is gone."""
     if spec.kind not in INDEX_KINDS or spec.extent is None:
         return values
-    was, now = (evaluate(spec.extent, {**c.settings, **c.sizes}) for c in (before, after))
+    was, now = (evaluate(spec.extent, scope) for scope in scopes)
     if was == now:
         return values
     symbol, kept = cut
     if spec.other is not None:
-        none = float(evaluate(spec.other, {**before.settings, **before.sizes}))
+        none = float(evaluate(spec.other, scopes[0]))
         return tuple(v if v == none else min(v, float(now - 1)) for v in values)
     if spec.extent == symbol:
         places = {float(old): float(new) for new, old in enumerate(kept)}

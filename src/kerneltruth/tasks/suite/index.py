@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {
     "L": Dim(symbol="L", role="batch", low=1),
@@ -15,12 +15,10 @@ _PLANE: dict[str, Role | Dim] = {
     "N": Dim(symbol="N", role="spatial", low=1),
     "K": "spatial",
 }
-_FORMS = "((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
-_SHAPE = f"*{_FORMS}"
-_EXTENT = f"{_FORMS}[dim]"
+_SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N", 1: "N"})
 _IN_RANGE = "-_rank <= dim < _rank"
 _DIMS = (0, -2, 1)
-_COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
+Sizes = tuple[int, ...]
 _PERMUTATIONS = (
     (0,),
     (0, 2, 1),
@@ -31,6 +29,37 @@ _PERMUTATIONS = (
     (3, 2, 1, 0),
     (0, 2, 3, 1),
 )
+
+
+def _mask(shape: Sizes, M: int, N: int, _mask: str, _rank: int) -> Sizes:
+    if _mask == "same":
+        return shape
+    if _mask == "row":
+        return (N,)
+    return (1,) if _rank == 1 else (M, 1)
+
+
+def _index_of_scatter(shape: Sizes, K: int, dim: int, _short: bool, _rank: int) -> Sizes:
+    return tuple(
+        K if i == dim % _rank else max(n - 1, 1) if _short else n for i, n in enumerate(shape)
+    )
+
+
+def _src_of_scatter(shape: Sizes, K: int, dim: int, _short: bool, _rank: int) -> Sizes:
+    longest = K + 1 if _short else K
+    return tuple(longest if i == dim % _rank else n for i, n in enumerate(shape))
+
+
+def _expanded_to(L: int, M: int, N: int, _lead: bool, _kept: bool, _input: str) -> Sizes:
+    rows = -1 if _kept and _input in ("column", "full") else M
+    columns = -1 if _kept and _input in ("row", "flat", "full") else N
+    return (L, rows, columns) if _lead else (rows, columns)
+
+
+def _other_of_expand(L: int, M: int, N: int, _lead: bool, _other: str) -> Sizes:
+    if _other == "full":
+        return (L, M, N) if _lead else (M, N)
+    return (N,) if _other == "row" else ()
 
 
 def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -69,18 +98,20 @@ def _same(one: Tensor, other: Tensor) -> Tensor:
 
 TASKS: tuple[Task, ...] = (
     task(
-        "expand_where("
-        "input[*((1, N) if _input == 'row' else (M, 1) if _input == 'column' else (N,) "
-        "if _input == 'flat' else (1, 1) if _input == 'one' else (M, N))], "
-        "target_sizes:=((L,) if _lead else ()) + ("
-        "-1 if _kept and _input in ('column', 'full') else M, "
-        "-1 if _kept and _input in ('row', 'flat', 'full') else N), "
-        "cond[*((M, 1) if _cond == 'column' else (M, N) if _cond == 'full' else (N,))]: bool, "
-        "other[*(((L, M, N) if _lead else (M, N)) if _other == 'full' else (N,) "
-        "if _other == 'row' else ())], "
-        "_lead=False, _kept=False, _input='row', _cond='column', _other='full')",
+        "expand_where(input[*input_shape], target_sizes:=target, cond[*cond_shape]: bool, "
+        "other[*other_shape], _lead=False, _kept=False, _input='row', _cond='column', "
+        "_other='full')",
         category="Index",
         dims={"L": Dim(symbol="L", role="batch", low=1), "M": "spatial", "N": "spatial"},
+        where={
+            "input_shape": Variants(
+                "_input",
+                {"row": "1, N", "column": "M, 1", "flat": "N", "one": "1, 1", "full": "M, N"},
+            ),
+            "target": _expanded_to,
+            "cond_shape": Variants("_cond", {"column": "M, 1", "full": "M, N", "row": "N"}),
+            "other_shape": _other_of_expand,
+        },
         attributes={
             "_input": ("column", "flat", "one", "full"),
             "_cond": ("full", "row"),
@@ -106,10 +137,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"index_fill_(dim=-1, x[{_SHAPE}], index[K]: index({_EXTENT}), value=1.5, _rank=3)",
+        "index_fill_(dim=-1, x[*shape], index[K]: index(shape[dim]), value=1.5)",
         category="Index",
         dims=_PLANE,
-        attributes={"dim": _DIMS, "value": (0, -3, float("inf")), "_rank": (2, 1)},
+        where={"shape": _SHAPE},
+        attributes={"dim": _DIMS, "value": (0, -3, float("inf"))},
         constraints=(_IN_RANGE,),
         mutates={"x": "True"},
         outputs=(Output(), Output(name="x")),
@@ -129,10 +161,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"index_select(input[{_SHAPE}], dim=0, index[K]: index({_EXTENT}), _rank=3)",
+        "index_select(input[*shape], dim=0, index[K]: index(shape[dim]))",
         category="Index",
         dims=_PLANE,
-        attributes={"dim": (-1, -2, 1), "_rank": (2, 1)},
+        where={"shape": _SHAPE},
+        attributes={"dim": (-1, -2, 1)},
         constraints=(_IN_RANGE,),
         reference=_index_select,
         description="""The slices of the input at the int64 positions index[K] along `dim`, in that
@@ -148,14 +181,14 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"masked_select(input[{_SHAPE}], mask[*({_FORMS} if _mask == 'same' else (N,) "
-        "if _mask == 'row' else (1,) if _rank == 1 else (M, 1))]: bool, _mask='same', _rank=2)",
+        "masked_select(input[*shape], mask[*mask_shape]: bool, _mask='same', _rank=2)",
         category="Index",
         dims={
             "L": Dim(symbol="L", role="batch", low=1),
             "M": "spatial",
             "N": "spatial",
         },
+        where={"shape": _SHAPE, "mask_shape": _mask},
         attributes={"_mask": ("row", "column"), "_rank": (1, 3)},
         extended={"_mask": ("row", "column")},
         reference=lambda input, mask: input[mask.expand(input.shape)],
@@ -172,9 +205,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "permute_copy(input[*((L, M, N, K)[:len(dims)])], dims=(1, 0))",
+        "permute_copy(input[*shape], dims=(1, 0))",
         category="Index",
         dims={"L": "spatial", "M": "spatial", "N": "spatial", "K": "spatial"},
+        where={"shape": lambda L, M, N, K, dims: (L, M, N, K)[: len(dims)]},
         attributes={"dims": _PERMUTATIONS},
         reference=lambda input, dims: input.permute(dims).contiguous(),
         description="""A contiguous copy of the input with its dims in another order: dim i of the
@@ -190,13 +224,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"scatter(input[{_SHAPE}], dim=-1, "
-        f"index[*tuple(K if i == dim % _rank else {_FORMS}[i] if not _short "
-        f"else max({_FORMS}[i] - 1, 1) for i in range(_rank))]: index({_EXTENT}), "
-        f"src[*tuple((K + 1 if _short else K) if i == dim % _rank else {_FORMS}[i] "
-        "for i in range(_rank))], _short=False, _rank=3)",
+        "scatter(input[*shape], dim=-1, index[*index_shape]: index(shape[dim]), "
+        "src[*src_shape], _short=False, _rank=3)",
         category="Index",
         dims=_PLANE,
+        where={"shape": _SHAPE, "index_shape": _index_of_scatter, "src_shape": _src_of_scatter},
         attributes={"dim": (0, 1, -2), "_short": (True,), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
         extended={"_short": (True,)},

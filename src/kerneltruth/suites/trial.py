@@ -1,0 +1,77 @@
+"""Try a user's reference once, so that its mistakes are told before any kernel is judged."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import Case
+from kerneltruth.errors import DeclarationError
+from kerneltruth.oracle.reference import Tensors, cast, quietly, real_parts
+from kerneltruth.tasks.model import Task
+
+
+def try_reference(task: Task) -> None:
+    """Call the reference twice on one small case.
+
+    Raises:
+        DeclarationError: no case satisfies the constraints; or the reference returns no tensor or
+            another number than declared, changes its arguments, or differs from call to call.
+        Exception: whatever the reference raises.
+    """
+    case = next(generate(task, strategies=("default",), seed=0, count=1), None)
+    if case is None:
+        raise DeclarationError(
+            f"no case of {task.name} satisfies its constraints ({'; '.join(task.constraints)}); "
+            "loosen them, or the dims' limits"
+        )
+    first, second = _called(task, case), _called(task, case)
+    if first != second and not task.random:
+        raise DeclarationError(
+            f"the reference of {task.name} differs from call to call; draw nothing at random, or "
+            "declare random=True"
+        )
+
+
+def _called(task: Task, case: Case) -> list[str]:
+    """Return digests of what the reference returns in float64."""
+    inputs = materialize(task, case)
+    given = cast(task, inputs.tensors, torch.float64)
+    before = _digests(given)
+    with quietly():
+        result = task.reference(**task.keywords(given, inputs.scalars, task.reference))
+    if _digests(given) != before:
+        raise DeclarationError(
+            f"the reference of {task.name} changes its arguments; compute on a clone, and return "
+            "what a kernel should leave in them"
+        )
+    return [_digest(t) for t in _outputs(task, case, result)]
+
+
+def _outputs(task: Task, case: Case, result: object) -> list[torch.Tensor]:
+    outputs = list(result) if isinstance(result, tuple | list) else [result]
+    strange = [type(o).__name__ for o in outputs if not isinstance(o, torch.Tensor | int | float)]
+    if strange or not outputs:
+        what = strange[0] if strange else "nothing"
+        raise DeclarationError(
+            f"the reference of {task.name} returns {what}; return a tensor, or a tuple of tensors"
+        )
+    expected = len(task.due(task.scalars(case.sizes, case.settings)))
+    if len(outputs) != expected:
+        raise DeclarationError(
+            f"the reference of {task.name} returns {len(outputs)} results, and {expected} are "
+            "declared; give outputs=(Output(), ...), one for each"
+        )
+    return [real_parts(torch.as_tensor(o)) for o in outputs]
+
+
+def _digests(tensors: Tensors) -> dict[str, str]:
+    return {name: _digest(t) for name, t in tensors.items() if t is not None}
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    return hashlib.sha256(flat.numpy().tobytes()).hexdigest()

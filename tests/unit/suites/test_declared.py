@@ -1,0 +1,164 @@
+"""Files of declarations: what they give, and the one line that each mistake in one gets."""
+
+import re
+import sys
+
+import pytest
+import torch
+
+from kerneltruth.errors import UserError
+from kerneltruth.suites.declared import eager, read_tasks
+
+TASK = """
+import torch
+
+from kerneltruth.tasks.spec import Dim, Output, task
+
+ONE = task(
+    "shifted(x[M, N], by=1.0)",
+    dims={"M": "batch", "N": "spatial"},
+    reference=lambda x, by: x + by,
+)
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="my_tasks.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def refused(path):
+    """The message for a file, without its folder."""
+    with pytest.raises(UserError) as refusal:
+        read_tasks(path)
+    return str(refusal.value).replace(f"{path.parent}/", "")
+
+
+def test_a_file_is_a_suite_of_its_name(file):
+    found = read_tasks(file(TASK))
+    assert [*found] == ["my_tasks/shifted"]
+    assert found["my_tasks/shifted"].suite == "my_tasks"
+
+
+def test_a_task_may_be_an_element_of_a_list(file):
+    found = read_tasks(file(TASK.replace("ONE = task(", "TASKS = [task(").rstrip()[:-1] + ")]"))
+    assert [*found] == ["my_tasks/shifted"]
+
+
+def test_a_file_imports_what_lies_beside_it_and_leaves_the_path_as_it_was(file):
+    file("STEP = 2.0\n", "beside_my_tasks.py")
+    before = list(sys.path)
+    read_tasks(file("from beside_my_tasks import STEP\n" + TASK.replace("x + by", "x + STEP * by")))
+    assert sys.path == before
+
+
+def test_what_a_declaration_need_not_say_has_a_default(file):
+    task = read_tasks(file(TASK))["my_tasks/shifted"]
+    assert (task.category, task.flops) == ("Own", "0")
+    assert task.benchmark.dims == {"M": 64, "N": 64}
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "says"),
+    [
+        ('"spatial"', '"spacial"', r"my_tasks.py:6: dim 'N': 'spacial' is not a role; use one of"),
+        ("M, N]", "M, K]", r":6: the dims of x 'K': 'K' is neither a dim \(M, N\) nor an attribu"),
+        ("M, N]", "M, NN]", r":6: the dims of x 'NN': .*did you mean 'N'\?"),
+        ("M, N]", "M, N", r":6: .* does not close the bracket"),
+        ("M, N]", "M N]", r":6: the dims of x 'M N' is no expression"),
+        ("by=1.0)", "by=1.0", r":6: signature .* write it as `name\(arguments\)`"),
+        ("by=1.0", "by", r":6: .* is neither a tensor nor an attribute; write `name\[dims\]`"),
+        ("by=1.0", "by=one", r":6: the default 'one' of 'by' is no literal"),
+        ("M, N]", "M, N]: spdd", r":6: x: 'spdd' is not a kind; use one of bool, float32"),
+        ("x, by: x + by", "x: x", r":6: the reference of shifted has no parameter 'by'"),
+        ("x, by: x", "x, by, c: x", r":6: the reference of shifted needs 'c', which the signature"),
+        ("x + by", "x + y", r":9: NameError: name 'y' is not defined; correct the file"),
+        ("x + by", "torch.cat([x])[9:3, 5, 5]", r":9: IndexError: too many indices .*; correct"),
+        ("x + by", "None", r":9: the reference of shifted returns NoneType; return a tensor"),
+        ("x + by", "()", r":9: the reference of shifted returns nothing; return a tensor"),
+        ("x + by", "(x, x)", r":9: .* returns 2 results, and 1 are declared; give outputs="),
+        ("x + by", "x.add_(by)", r":9: the reference of shifted changes its arguments; compute on"),
+        ("x + by", "torch.rand_like(x)", r":9: .* differs from call to call; draw nothing at rand"),
+        ("x + by,", "x + by,\n    outputs=(),", r":6: no output: give outputs="),
+        ("x + by,", "x + by,\n    dtype=1,", r":6: task\(\) got an unexpected keyword .*'dtype'"),
+        ("x + by,", "x + by,\n    dtypes=('fp16',),", r":6: dtype 'fp16': must be one of float32"),
+        (
+            "x + by,",
+            "x + by,\n    benchmark={'M': 1},",
+            r":6: benchmark {'M': 1}: give a size for N",
+        ),
+        (
+            "x + by,",
+            "x + by,\n    constraints=('M < 0',),",
+            r":9: no case .* its constraints \(M < 0",
+        ),
+        (
+            "ONE = task(",
+            "ONE = dict(",
+            r"my_tasks.py:6: ValueError: dictionary .*; correct the file",
+        ),
+        (
+            "import torch\n",
+            "import torchh\n",
+            r":2: No module named 'torchh'; install it, or import",
+        ),
+        ("ONE = task(", "ONE == task((", r"my_tasks.py:6: '\(' was never closed; correct the file"),
+        (
+            "ONE = task(",
+            "(lambda **given: given)(\n    text=",
+            r":1: the file declares no task; give",
+        ),
+    ],
+)
+def test_a_mistake_in_a_declaration_is_told_in_one_line(file, was, becomes, says):
+    assert was in TASK
+    said = refused(file(TASK.replace(was, becomes, 1)))
+    assert re.search(says, said), said
+    assert "\n" not in said
+
+
+def test_two_tasks_of_one_name_are_refused_with_both_lines(file):
+    twice = TASK + TASK.replace("ONE", "TWO")
+    assert refused(file(twice)) == (
+        "my_tasks.py:19: a task named 'shifted' is declared at line 9; rename one of them"
+    )
+
+
+def test_a_file_named_like_a_suite_is_refused(file):
+    assert "'core' is a suite of kerneltruth" in refused(file(TASK, "core.py"))
+
+
+def test_what_is_no_readable_text_is_refused(file, tmp_path):
+    path = file("")
+    path.write_bytes(b"\xff\xfe")
+    assert "not UTF-8" in refused(path)
+    assert "No such file" in refused(tmp_path / "none.py")
+
+
+def called(path, **given):
+    (task,) = read_tasks(path).values()
+    return eager(str(path), path.read_text(), task.name)(**given)
+
+
+def test_the_eager_baseline_takes_what_a_candidate_takes(file):
+    path = file(TASK.replace("x + by,", "x + by,\n    out=True,"))
+    x, out = torch.ones(2, 3), torch.zeros(2, 3)
+    assert called(path, x=x, by=2.0, out=out) is out
+    assert out.unique().tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "returned"), [("Output(name='x')", None), ("Output(), Output(name='x')", 3.0)]
+)
+def test_the_eager_baseline_writes_what_the_contract_says(file, outputs, returned):
+    result = "x + by" if returned is None else "(x + by, x - by)"
+    more = f"{result},\n    mutates=('x',),\n    outputs=({outputs},),"
+    x = torch.ones(2, 3)
+    made = called(file(TASK.replace("x + by,", more)), x=x, by=2.0)
+    assert x.unique().tolist() == [3.0 if returned is None else -1.0]
+    assert (made if made is None else made.unique().item()) == returned
