@@ -15,7 +15,6 @@ def declare(signature, dims, **more):
         reference=_never,
         description="",
         flops="1",
-        benchmark=more.pop("benchmark", {}),
         **more,
     )
 

@@ -19,7 +19,6 @@ IDENTITY = task(
     reference=lambda x: x,
     description="The identity.",
     flops="0",
-    benchmark={},
     attributes={"_sizes": ["5x3"]},
 )
 ROWS = TensorSpec(name="x", dims=(f"*{SHAPES!r}[_sizes]",), typical=("17", "3"))
