@@ -1,15 +1,21 @@
-"""The source of a function: its definition, and what of its file or notebook it needs."""
+"""The source of a function: its definition, and what of its file or notebook that needs.
+
+Statements that the function does not need are left out, a call of `check` in a script among them:
+the candidate's process would run it again.
+"""
 
 from __future__ import annotations
 
 import inspect
 import linecache
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from kerneltruth.errors import UserError
+from kerneltruth.library.statements import SourceFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +28,10 @@ class FunctionSource:
 
 
 def source_of(function: Callable[..., Any]) -> FunctionSource:
-    """Return the source of a function's file or notebook cell.
+    """Return the source of a function, with all that it needs of its file or notebook.
 
     Raises:
-        UserError: it has no source, or needs values that a source does not hold.
+        UserError: it has no source, or needs values that no source holds.
     """
     plain = inspect.unwrap(function)
     if not isinstance(plain, FunctionType):
@@ -34,14 +40,9 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
             "give the Python function that launches the kernel, or a file"
         )
     _require_top_level(plain)
-    code: CodeType = plain.__code__
-    lines = linecache.getlines(code.co_filename, plain.__globals__)
-    if not lines:
-        raise UserError(
-            f"cannot judge {plain.__name__}: the source of {code.co_filename} is not kept; "
-            "write the function to a file, or give its source text"
-        )
-    return FunctionSource(file=code.co_filename, text="".join(lines), entry=plain.__name__)
+    taken = _Taken(plain)
+    taken.take(plain)
+    return FunctionSource(file=plain.__code__.co_filename, text=taken.text(), entry=plain.__name__)
 
 
 def _require_top_level(function: FunctionType) -> None:
@@ -49,16 +50,87 @@ def _require_top_level(function: FunctionType) -> None:
     captured = function.__code__.co_freevars
     if captured:
         cells = zip(captured, function.__closure__ or (), strict=False)
-        held = ", ".join(f"{n} ({type(c.cell_contents).__name__})" for n, c in cells)
+        held = ", ".join(f"{n} ({_held(c)})" for n, c in cells)
         raise UserError(
             f"cannot judge {name}: it is a closure over {held}, which its source does not hold; "
             "pass them as arguments, or define the function at the top level"
         )
-    if name == "<lambda>" or "<locals>" in function.__qualname__ or "." in function.__qualname__:
+    if name == "<lambda>" or not function.__qualname__.isidentifier():
         raise UserError(
-            f"cannot judge {function.__qualname__}: only functions at the top level of a file or a "
-            "notebook cell can be taken from their source; define it there"
+            f"cannot judge {function.__qualname__}: only a function at the top level of a file or "
+            "a notebook cell can be taken from its source; define it there"
         )
+
+
+def _held(cell: Any) -> str:
+    try:
+        return type(cell.cell_contents).__name__
+    except ValueError:
+        return "not set yet"
+
+
+class _Taken:
+    """What is taken of each file: for a notebook, of each cell."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+        self._files: dict[str, SourceFile] = {}
+        # Modules and numbers that a cell has from others.
+        self._heads: dict[str, str] = {}
+
+    def take(self, function: FunctionType) -> None:
+        """Take a function, and what it needs."""
+        filename = function.__code__.co_filename
+        file = self._file(filename, function.__globals__)
+        if not file.binds(function.__name__):
+            raise UserError(
+                f"cannot judge {function.__name__}: {filename} does not define it at its top "
+                "level; define it there, or give its source text"
+            )
+        for missing in file.keep(function.__name__):
+            self._from_elsewhere(missing, function.__globals__)
+
+    def text(self) -> str:
+        """Return one source: the function's own file last, with its line numbers if it is alone."""
+        own = self._files.pop(self._function.__code__.co_filename)
+        others = [file.text().strip("\n") for file in self._files.values()]
+        parts = [*own.futures, *self._heads.values(), *reversed(others)]
+        return "\n".join([*parts, own.text(without_futures=bool(parts))])
+
+    def _file(self, filename: str, names: Mapping[str, object]) -> SourceFile:
+        if filename not in self._files:
+            linecache.checkcache(filename)
+            lines = linecache.getlines(filename, dict(names))
+            if not lines:
+                raise UserError(
+                    f"cannot judge {self._function.__name__}: the source of {filename} is not "
+                    "kept; write the function to a file, or give its source text"
+                )
+            self._files[filename] = SourceFile.of("".join(lines), filename)
+        return self._files[filename]
+
+    def _from_elsewhere(self, name: str, names: Mapping[str, object]) -> None:
+        """Take a name that another cell has set."""
+        if name not in names or name in self._heads or name.startswith("__"):
+            return
+        value = names[name]
+        inner = getattr(value, "fn", value)
+        if isinstance(value, ModuleType):
+            self._heads[name] = f"import {value.__name__} as {name}"
+        elif isinstance(value, bool | int | str | None) or _is_plain_float(value):
+            self._heads[name] = f"{name} = {value!r}"
+        elif isinstance(inner, FunctionType):
+            self.take(inner)
+        else:
+            raise UserError(
+                f"cannot judge {self._function.__name__}: it uses {name} "
+                f"({type(value).__name__}), which its file or cell does not define; define it "
+                "there, or pass it as an argument"
+            )
+
+
+def _is_plain_float(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _name(thing: object) -> str:

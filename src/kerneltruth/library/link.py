@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -69,7 +70,7 @@ class ServerLink:
         settings = Settings(devices=devices, workers=workers, host=self._pid)
         ours, self._process = _started(settings, self._log)
         self._pipe = Connection(os.dup(ours.fileno()))
-        self._end = weakref.finalize(self, _shut_down, ours, self._process, self._pid)
+        self._end = weakref.finalize(self, _shut_down, ours, self._process, self._log, self._pid)
         try:
             ready = self._await_ready()
         except BaseException:
@@ -106,8 +107,7 @@ class ServerLink:
         """End the server; open questions get an error."""
         self._end()
         if os.getpid() == self._pid:
-            self._fail(UserError("the Judge was closed before the answer came; keep it open"))
-        self._log.close()
+            self._fail(_closed())
 
     def _await_ready(self) -> Ready:
         try:
@@ -126,8 +126,7 @@ class ServerLink:
             with self._sending:
                 self._pipe.send_bytes(encoded(question))
         except OSError as error:
-            self._lost()
-            raise self._gone() from error
+            raise self._lost() from error
         except BaseException:
             # Half a message may be on its way, after which no other can be read.
             self._lost()
@@ -164,11 +163,12 @@ class ServerLink:
             _complete(future, answer)
         return last
 
-    def _lost(self) -> None:
-        """End the server that does not answer; open questions get the reason."""
-        fault = self._gone()
+    def _lost(self) -> KernelTruthError:
+        """End the server that does not answer; open questions get the reason, which is returned."""
+        fault = self._gone() if self._end.alive else _closed()
         self._end()
         self._fail(fault)
+        return fault
 
     def _fail(self, error: Exception) -> None:
         with self._lock:
@@ -183,7 +183,10 @@ class ServerLink:
         return EnvironmentFault(f"the judging server is gone: {self._said()}; make a new Judge")
 
     def _said(self) -> str:
-        """Return the last line that the server wrote."""
+        """Return how the server ended: by a signal, or with the last line that it wrote."""
+        code = self._process.poll()
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name}"
         with contextlib.suppress(OSError, ValueError):
             self._log.seek(0)
             lines = self._log.read().decode(errors="replace").strip().splitlines()
@@ -199,6 +202,10 @@ def _complete(future: Future[Checked | Timed], answer: Answer) -> None:
             future.set_exception(_error(answer))
         elif isinstance(answer, Checked | Timed):
             future.set_result(answer)
+
+
+def _closed() -> UserError:
+    return UserError("the Judge was closed before the answer came; keep it open until then")
 
 
 def _error(refused: QuestionRefused) -> KernelTruthError:
@@ -222,8 +229,11 @@ def _started(settings: Settings, log: IO[bytes]) -> tuple[socket.socket, subproc
     return ours, process
 
 
-def _shut_down(ours: socket.socket, process: subprocess.Popen[Any], owner: int) -> None:
+def _shut_down(
+    ours: socket.socket, process: subprocess.Popen[Any], log: IO[bytes], owner: int
+) -> None:
     """Runs once: on close, when the link is forgotten, or at the exit of the caller."""
+    log.close()
     if os.getpid() != owner:
         # A forked child: the server is its parent's.
         process.returncode = 0

@@ -1,0 +1,287 @@
+"""A judge is safe where people work: threads, asyncio, forks, interrupts, and the exit."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import kerneltruth as kt
+
+pytestmark = pytest.mark.processes
+
+RIGHT = "import torch\n\ndef relu(x):\n    return x.clamp(min=0)\n"
+WRONG = "import torch\n\ndef relu(x):\n    return x.clamp(min=1)\n"
+SLOW = "import time\ntime.sleep(60)\n" + RIGHT
+FEW = {"task": "relu", "cases": 4}
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with kt.Judge(device="cpu", workers=2, seed=1) as made:
+        yield made
+
+
+def script(text, *, timeout=60, **how):
+    """Run a program that uses the library; return its end and what it printed."""
+    program = "import os, sys, threading, time\nimport kerneltruth as kt\n"
+    program += f"RIGHT = {RIGHT!r}\nSLOW = {SLOW!r}\nFEW = {FEW!r}\n" + textwrap.dedent(text)
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        **how,
+    )
+
+
+def below(pid):
+    """The processes that are left of a session's leader."""
+    found = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True)
+    return [line for line in found.stdout.splitlines() if line.split(None, 1)[0] == str(pid)]
+
+
+def test_threads_share_a_judge(judge):
+    found = {}
+
+    def work(number):
+        found[number] = judge.check(RIGHT if number % 2 else WRONG, **FEW).passed
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert found == {n: bool(n % 2) for n in range(8)}
+
+
+def test_no_thread_is_left_when_no_question_is_open(judge):
+    judge.check(RIGHT, **FEW)
+    until = time.monotonic() + 5
+    while any(t.name == "kerneltruth-answers" for t in threading.enumerate()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_asyncio_judges_side_by_side(judge):
+    async def both():
+        return await asyncio.gather(judge.acheck(RIGHT, **FEW), judge.acheck(WRONG, **FEW))
+
+    assert [report.passed for report in asyncio.run(both())] == [True, False]
+
+
+def test_an_async_stream_names_its_candidates(judge):
+    async def stream():
+        pairs = [("right", RIGHT), ("wrong", WRONG)]
+        return {r.name: r.passed async for r in judge.acheck_many(pairs, **FEW)}
+
+    assert asyncio.run(stream()) == {"right": True, "wrong": False}
+
+
+def test_a_cancelled_check_frees_its_judge():
+    async def cancelled(judge):
+        slow = asyncio.create_task(judge.acheck(SLOW, **FEW))
+        await asyncio.sleep(0.5)
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        return await judge.acheck(RIGHT, **FEW)
+
+    with kt.Judge(device="cpu", workers=1) as judge:
+        judge.check(RIGHT, **FEW)
+        start = time.monotonic()
+        assert asyncio.run(cancelled(judge)).passed
+        assert time.monotonic() - start < 20
+
+
+def test_a_stream_yields_what_ends_first_and_keeps_places(judge):
+    late = "import time\ntime.sleep(2)\n" + RIGHT
+    reports = list(judge.check_many([late, RIGHT, "def (:\n"], **FEW))
+
+    assert [r.index for r in reports][-1] == 0
+    assert {r.index: r.verdict for r in reports} == {0: "pass", 1: "pass", 2: "compile_error"}
+
+
+def test_candidates_have_tasks_of_their_own(judge):
+    mixed = [
+        kt.NamedCandidate(RIGHT, task="relu", name="a"),
+        kt.NamedCandidate("import torch\ndef gelu(x):\n    return x\n", task="gelu", name="b"),
+    ]
+    reports = {r.name: r for r in judge.check_many(mixed, cases=4)}
+
+    assert (reports["a"].passed, reports["b"].passed) == (True, False)
+    assert reports["b"].task == "gelu"
+
+
+def test_a_closed_stream_leaves_the_judge_usable(judge):
+    stream = judge.check_many([SLOW, SLOW, RIGHT], **FEW)
+    stream.close()
+
+    assert judge.check(RIGHT, **FEW).passed
+
+
+def test_a_judge_cannot_be_used_after_it_is_closed():
+    judge = kt.Judge(device="cpu")
+    judge.close()
+
+    with pytest.raises(kt.UserError, match="this Judge is closed"):
+        judge.check(RIGHT, **FEW)
+    with pytest.raises(kt.UserError, match="this Judge is closed"):
+        judge.check_many([RIGHT])
+
+
+def test_a_dead_server_is_one_clear_line():
+    with kt.Judge(device="cpu", workers=1) as judge:
+        judge.check(RIGHT, **FEW)
+        os.kill(judge._link._process.pid, signal.SIGKILL)
+        judge._link._process.wait()
+        with pytest.raises(
+            kt.EnvironmentFault, match="the judging server is gone: killed by SIGKILL"
+        ):
+            judge.check(RIGHT, **FEW)
+
+
+def test_a_dead_shared_server_is_replaced():
+    ran = script("""
+        kt.check(RIGHT, device="cpu", **FEW)
+        from kerneltruth.library.checking import _shared
+        (judge,) = _shared.values()
+        os.kill(judge._link._process.pid, 9)
+        judge._link._process.wait()
+        print(kt.check(RIGHT, device="cpu", **FEW).verdict)
+    """)
+
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("pass\n", "", 0)
+
+
+def test_a_device_that_is_not_there_is_one_clear_line():
+    with (
+        pytest.raises(kt.EnvironmentFault, match=r"this machine shows \d CUDA devices"),
+        kt.Judge(device="cuda:7"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x"])
+def test_a_device_that_nothing_is_called_is_the_users_mistake(device):
+    with pytest.raises(kt.UserError, match="must be auto, cpu, cuda"):
+        kt.check(RIGHT, device=device, **FEW)
+
+
+def test_a_forked_child_judges_with_a_server_of_its_own():
+    ran = script("""
+        judge = kt.Judge(device="cpu", workers=1)
+        judge.check(RIGHT, **FEW)
+        kt.check(RIGHT, device="cpu", **FEW)
+        sys.stdout.flush()
+        if os.fork() == 0:
+            try:
+                judge.check(RIGHT, **FEW)
+            except kt.UserError as error:
+                print(str(error).partition(" ")[0], "refused")
+            print("child", kt.check(RIGHT, device="cpu", **FEW).verdict)
+            sys.exit()
+        print("ended", os.wait()[1])
+        again = kt.check(RIGHT, device="cpu", **FEW)
+        print("parent", judge.check(RIGHT, **FEW).verdict, again.verdict)
+    """)
+
+    assert ran.stdout.splitlines() == ["this refused", "child pass", "ended 0", "parent pass pass"]
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "",
+        "kt.Judge(device='cpu').__enter__()",
+        "judge = kt.Judge(device='cpu'); judge.check(RIGHT, **FEW)",
+        "kt.check(RIGHT, device='cpu', **FEW)",
+        "next(kt.Judge(device='cpu').check_many([RIGHT, SLOW], **FEW))",
+    ],
+)
+def test_the_interpreter_ends_at_once_silently_and_leaves_nothing(use):
+    ran = script(
+        f"{use}\n"
+        "import atexit\n"
+        "ended = time.monotonic()\n"
+        "print(os.getpid(), flush=True)\n"
+        # Registered last, so that it runs before what the library does at the exit.
+        "atexit.register(lambda: os.write(1, b'exit\\n'))\n"
+    )
+
+    pid, end = ran.stdout.split()
+    assert (end, ran.stderr, ran.returncode) == ("exit", "", 0)
+    assert below(pid) == []
+
+
+def test_an_interrupt_ends_the_check_and_not_the_judge():
+    ran = script("""
+        import signal
+        judge = kt.Judge(device="cpu", workers=1)
+        judge.check(RIGHT, **FEW)
+        before = signal.getsignal(signal.SIGINT)
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            judge.check(SLOW, **FEW)
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(signal.getsignal(signal.SIGINT) is before, judge.check(RIGHT, **FEW).verdict)
+    """)
+
+    assert ran.stdout.splitlines() == ["interrupted", "True pass"]
+    assert ran.stderr == ""
+
+
+def test_nothing_of_the_caller_changes():
+    ran = script("""
+        import signal
+        import torch
+        torch.set_num_threads(3)
+        def state():
+            handlers = [signal.getsignal(n) for n in (2, 15, 17)]
+            return dict(os.environ), handlers, torch.get_num_threads(), os.getcwd(), sys.path[:]
+        before = state()
+        torch.ones(200, 200) @ torch.ones(200, 200)
+        print(kt.check(RIGHT, device="cpu", **FEW).verdict, state() == before)
+    """)
+
+    assert (ran.stdout, ran.stderr) == ("pass True\n", "")
+
+
+def test_neither_the_import_nor_a_report_needs_torch():
+    ran = script("""
+        print("kerneltruth.library" in sys.modules)
+        report = kt.check(RIGHT, device="cpu", **FEW)
+        str(report), repr(report), report.to_json(), report.findings
+        print("torch" in sys.modules, "numpy" in sys.modules)
+    """)
+
+    assert ran.stdout.splitlines() == ["False", "False False"]
+
+
+def test_a_script_without_a_main_guard_is_not_run_again(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import kerneltruth as kt\n"
+        + RIGHT
+        + "print(kt.check(relu, device='cpu', cases=4).verdict)\n"
+    )
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+
+    assert (ran.stdout, ran.stderr) == ("pass\n", "")
+
+
+def test_a_cell_of_ipython_is_judged():
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
+    shell.run_cell("import torch")
+    shell.run_cell("def relu(x):\n    return torch.clamp(x, min=0)\n")
+
+    assert kt.check(shell.user_ns["relu"], device="cpu", cases=4).passed
