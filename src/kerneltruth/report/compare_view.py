@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed
-from kerneltruth.report.figures import several
+from kerneltruth.report.figures import several, table
 
 MOST_KERNELS = 30
 
@@ -70,28 +69,20 @@ def _speed(baseline: str, speed: ComparedSpeed, runs: int) -> list[RenderableTyp
 
 def _distribution(speed: ComparedSpeed) -> Table:
     names = ("least", "p10", "p25", "median", "p75", "p90", "most")
-    table = _table("speedup in run", "kernels", *names)
+    rows = table(None, "speedup in run", "kernels", *names)
     for i, found in enumerate(speed.speedups, 1):
         values = [
             "" if n is None else f"{n:.2f}x" for n in (getattr(found, name) for name in names)
         ]
-        table.add_row(str(i), str(found.count), *values)
-    return table
+        rows.add_row(str(i), str(found.count), *values)
+    return rows
 
 
 def _kernels(kernels: Sequence[ComparedKernel], runs: int) -> Table:
-    table = _table("kernel", *(f"run {i}" for i in range(1, runs + 1)), "largest/smallest", "")
+    rows = table(None, "kernel", *(f"run {i}" for i in range(1, runs + 1)), "largest/smallest", "")
     for kernel in kernels[:MOST_KERNELS]:
         said = "flips" if kernel.flips else "differs" if kernel.differs else ""
         style = "red" if kernel.flips else "yellow"
         speedups = ["" if s is None else f"{s.ratio:.3f}x" for s in kernel.speedups]
-        table.add_row(kernel.name, *speedups, f"{kernel.spread:.3f}", Text(said, style))
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(first, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="right" if name else "left")
-    return table
+        rows.add_row(kernel.name, *speedups, f"{kernel.spread:.3f}", Text(said, style))
+    return rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec import UNSET
 from rich import box
 from rich.table import Table
@@ -78,8 +80,8 @@ def label(row: GroupRecord | MethodRecord, by: tuple[str, ...]) -> str:
     return named or ("(none)" if values else "all")
 
 
-def table(title: str, *columns: str) -> Table:
-    """Make a table with a left-aligned title; all but the first column are right-aligned numbers.
+def table(title: str | None, *columns: str, words: Container[str] = ("",)) -> Table:
+    """Make a table; all but the first column and `words` are right-aligned numbers.
 
     Every column folds, so that a narrow terminal loses no figure.
     """
@@ -87,11 +89,20 @@ def table(title: str, *columns: str) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0),
-        title=Text(title, "bold"),
+        title=None if title is None else Text(title, "bold"),
         title_justify="left",
     )
     for number, name in enumerate(columns):
-        made.add_column(name, justify="right" if number else "left", overflow="fold")
+        left = not number or name in words
+        made.add_column(name, justify="left" if left else "right", overflow="fold")
+    return made
+
+
+def pairs() -> Table:
+    """Make a table of names and what is said of each, without heads."""
+    made = Table(box=None, show_header=False, pad_edge=False)
+    made.add_column(style="bold", overflow="fold")
+    made.add_column(overflow="fold")
     return made
 
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from kerneltruth import __version__
 from kerneltruth.report.page.document import Page
 from kerneltruth.report.page.embed import as_json, policy
+from kerneltruth.report.page.wording import count, label
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("tokens", "page", "tables", "charts", "details")
@@ -34,6 +35,7 @@ def page(document: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"label": label, "thousands": count}
     template = environment.get_template("report.html")
     return template.render(
         doc=document,

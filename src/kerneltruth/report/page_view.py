@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from rich.text import Text
 
 from kerneltruth.documents.analysis import ReportDocument
@@ -17,14 +19,7 @@ def summary(page: Page, *, out: str, size: int) -> ReportDocument:
         title=page.title,
         corpus=page.corpus,
         notes=tuple(page.notes),
-        runs=page.counts.runs,
-        attempts=page.counts.attempts,
-        distinct=page.counts.distinct,
-        answers=page.counts.answers,
-        tasks=page.counts.tasks,
-        categories=page.counts.categories,
-        methods=page.counts.methods,
-        findings=page.counts.findings,
+        **asdict(page.counts),
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.runs import RunCandidate, RunDocument
 from kerneltruth.report.exit_codes import is_wrong
-from kerneltruth.report.figures import several, visible
+from kerneltruth.report.figures import several, table, visible
 
 MOST_BROKEN = 20
 STATUSES = ("held", "broken", "refused", "not_tried")
@@ -99,34 +98,26 @@ def _not_judged(document: RunDocument) -> Iterator[Text]:
 
 
 def _stages(document: RunDocument) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("stage")
-    table.add_column("outcome", overflow="fold")
-    table.add_column("attempts", justify="right")
+    rows = table(None, "stage", "outcome", "attempts", words=("outcome",))
     for stage, counts in document.stages.items():
         total = sum(counts.values())
         for outcome, count in sorted(counts.items(), key=lambda item: -item[1]):
-            table.add_row(stage, outcome, f"{count} of {total}")
-    return table
+            rows.add_row(stage, outcome, f"{count} of {total}")
+    return rows
 
 
 def _categories(document: RunDocument) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("category", overflow="fold")
-    table.add_column("right", justify="right")
+    rows = table(None, "category", "right")
     for name, counts in document.by_category.items():
-        table.add_row(name, f"{counts.right} of {counts.attempts}")
-    return table
+        rows.add_row(name, f"{counts.right} of {counts.attempts}")
+    return rows
 
 
 def _obligations(document: RunDocument) -> Table:
     """Count candidates that hold, break and refuse each obligation, among those that have it."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("obligation", overflow="fold")
-    for status in STATUSES:
-        table.add_column(status.replace("_", " "), justify="right")
+    rows = table(None, "obligation", *(status.replace("_", " ") for status in STATUSES))
     for name, counts in document.obligations.items():
         own = [getattr(counts, status) for status in STATUSES]
         if any(own):
-            table.add_row(name, *(str(count or "") for count in own))
-    return table
+            rows.add_row(name, *(str(count or "") for count in own))
+    return rows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.suites import ProofCounts, SuiteDocument
+from kerneltruth.report.figures import table
 
 COLUMNS = ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
 FLAGS_SHOWN = 3
@@ -15,16 +14,13 @@ FLAGS_SHOWN = 3
 
 def suite_view(document: SuiteDocument) -> RenderableType:
     """Return a row for each category, the tasks that do not hold, and the count."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("category")
-    for column in COLUMNS:
-        table.add_column(column, justify="right")
+    rows = table(None, "category", *COLUMNS)
     for category, row in document.categories.items():
-        table.add_row(category, *_cells(row))
+        rows.add_row(category, *_cells(row))
     summary = document.summary
-    table.add_section()
-    table.add_row("all", *_cells(summary))
-    parts: list[RenderableType] = [table]
+    rows.add_section()
+    rows.add_row("all", *_cells(summary))
+    parts: list[RenderableType] = [rows]
     for task in document.tasks:
         if task.trouble is not None:
             parts.append(Text(f"{task.task} is not judged: {task.trouble}"))

@@ -17,16 +17,17 @@ from kerneltruth.documents.checks import (
     ObligationDocument,
     ReplayDocument,
 )
-from kerneltruth.report.figures import PLAIN_TORCH
+from kerneltruth.report.figures import PLAIN_TORCH, pairs
 from kerneltruth.report.kernel_words import whose_work
 
 DECLINED_SHOWN = 3
+_STYLES = {"pass": "bold green", "unsupported_here": "yellow", "infra": "yellow"}
 OWN_WEIGHTS = "drawn by its constructor, at the reference's seed"
 
 
 def check_view(document: CheckDocument) -> RenderableType:
     """Show the verdict first, then its evidence."""
-    table = _rows()
+    table = pairs()
     _verdict(table, document)
     if document.detail:
         table.add_row("", document.detail.strip())
@@ -42,7 +43,8 @@ def check_view(document: CheckDocument) -> RenderableType:
         table.add_row("", f"the same name stands for {others} too: choose with --task")
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
     _profile(table, {k: e for k, e in document.profile.items() if k != "kernel"})
-    _work(table, document)
+    if document.kernel is not None:
+        table.add_row("kernel", whose_work(document.kernel))
     _declined(table, document.declined)
     _noted(table, document)
     for reason, count in document.void.items():
@@ -73,7 +75,7 @@ def _verdict(table: Table, document: CheckDocument) -> None:
     verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     if document.torch_only:
         verdict += f", {PLAIN_TORCH}"
-    table.add_row("verdict", Text(verdict, style=_style(document.verdict)))
+    table.add_row("verdict", Text(verdict, style=_STYLES.get(document.verdict, "bold red")))
 
 
 def _contract(table: Table, document: CheckDocument) -> None:
@@ -114,11 +116,6 @@ def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
         table.add_row("not tried", f"{', '.join(keys)}: {reason}")
 
 
-def _work(table: Table, document: CheckDocument) -> None:
-    if document.kernel is not None:
-        table.add_row("kernel", whose_work(document.kernel))
-
-
 def _noted(table: Table, document: CheckDocument) -> None:
     if document.own_weights:
         table.add_row("weights", f"{OWN_WEIGHTS}: {document.own_weights}")
@@ -139,7 +136,7 @@ def _declined(table: Table, declined: Sequence[DeclinedCase]) -> None:
 
 def replay_view(document: ReplayDocument) -> RenderableType:
     """Return a line per finding, then the count."""
-    table = _rows()
+    table = pairs()
     for result in document.results:
         state = "reproduced" if result.reproduced else "NOT REPRODUCED"
         style = "green" if result.reproduced else "bold red"
@@ -159,7 +156,7 @@ def replay_view(document: ReplayDocument) -> RenderableType:
 
 def minimize_view(document: MinimizeDocument) -> RenderableType:
     """Show the smallest case and the script."""
-    table = _rows()
+    table = pairs()
     verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     table.add_row("verdict", verdict)
     if document.obligations:
@@ -169,16 +166,3 @@ def minimize_view(document: MinimizeDocument) -> RenderableType:
     table.add_row("tried", f"{document.evaluations} cases")
     table.add_row("script", document.script)
     return table
-
-
-def _rows() -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", overflow="fold")
-    table.add_column(overflow="fold")
-    return table
-
-
-def _style(verdict: str) -> str:
-    return {"pass": "bold green", "unsupported_here": "yellow", "infra": "yellow"}.get(
-        verdict, "bold red"
-    )

@@ -6,9 +6,9 @@ One template draws every table of the page from this form.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from kerneltruth.documents.estimates import CorrelationRecord, EstimateRecord, RateRecord
 from kerneltruth.report.page.scales import AxisTick, HistogramBar
@@ -26,65 +26,23 @@ from kerneltruth.report.page.wording import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextCell:
-    """Words.
+class ValueCell:
+    """Words or a figure; a share is drawn as a bar, with `fill` and ends in percent.
 
     Attributes:
         value: what the column sorts by; likewise in the other cells.
         part: the name by which the script counts the cell again; likewise in the others.
     """
 
-    form: ClassVar[str] = "text"
+    form: Literal["text", "count", "number", "share", "factor"]
     text: str
-    value: str | float
+    value: str | float | None
     part: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountCell:
-    """A count."""
-
-    form: ClassVar[str] = "count"
-    text: str
-    value: int
-    part: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberCell:
-    """A measured number, or a dash where there is none."""
-
-    form: ClassVar[str] = "number"
-    text: str
-    value: float | None
-    part: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareCell:
-    """A share with counts and interval, drawn as a bar; `fill` and ends in percent."""
-
-    form: ClassVar[str] = "share"
-    text: str
-    counts: str
-    interval: str
-    fill: float | None
-    low: float | None
-    high: float | None
-    value: float | None
-    part: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactorCell:
-    """A speedup with its interval."""
-
-    form: ClassVar[str] = "factor"
-    text: str
     counts: str = ""
-    interval: str
-    value: float | None
-    part: str | None = None
+    interval: str = ""
+    fill: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +81,7 @@ class KernelsCell:
     part: str | None = None
 
 
-Cell = TextCell | CountCell | NumberCell | ShareCell | FactorCell | StripCell | KernelsCell
+Cell = ValueCell | StripCell | KernelsCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,68 +136,66 @@ def row(head: str, cells: Sequence[Cell], *, group: int | None = None) -> TableR
     return TableRow(head=head, cells=cells, group=group)
 
 
-def text(words: str, *, value: float | None = None) -> TextCell:
+def text(words: str, *, value: float | None = None) -> ValueCell:
     """Show words; sort by a number where one is given, else by the words."""
-    return TextCell(text=words, value=words.lower() if value is None else value)
+    return ValueCell(form="text", text=words, value=words.lower() if value is None else value)
 
 
-def whole(value: int, *, part: str | None = None) -> CountCell:
+def whole(value: int, *, part: str | None = None) -> ValueCell:
     """Show a count."""
-    return CountCell(text=count(value), value=value, part=part)
+    return ValueCell(form="count", text=count(value), value=value, part=part)
 
 
-def number(value: float | None, said: str | None = None) -> NumberCell:
-    """Show a measured number, as it is said elsewhere or with three figures."""
-    shown = DASH if value is None else said if said is not None else figures(value)
-    return NumberCell(text=shown, value=value)
+def number(value: float | None, said: Callable[[float], str] = figures) -> ValueCell:
+    """Show a measured number, or a dash where there is none."""
+    return ValueCell(form="number", text=DASH if value is None else said(value), value=value)
 
 
-def share(rate: RateRecord, *, part: str | None = None, unknown: str = DASH) -> ShareCell:
+def share(rate: RateRecord, *, part: str | None = None, unknown: str = DASH) -> ValueCell:
     """Show a rate with its counts; `unknown` where it has no share."""
-    return ShareCell(
-        text=unknown if rate.rate is None and rate.denominator else percent(rate.rate),
-        counts=share_said(rate),
-        interval=share_interval(rate),
-        fill=_percent(rate.rate),
-        low=_percent(rate.low),
-        high=_percent(rate.high),
-        value=rate.rate,
-        part=part,
-    )
+    untried = rate.rate is None and rate.denominator
+    said = unknown if untried else percent(rate.rate)
+    return _bar(rate, rate.rate, text=said, counts=share_said(rate), part=part)
 
 
-def share_estimate(estimate: EstimateRecord, *, counts: str) -> ShareCell:
+def share_estimate(mean: EstimateRecord, *, counts: str) -> ValueCell:
     """Show a mean share."""
-    return ShareCell(
-        text=percent(estimate.value),
+    return _bar(mean, mean.value, text=percent(mean.value), counts=counts)
+
+
+def _bar(
+    ends: RateRecord | EstimateRecord,
+    value: float | None,
+    *,
+    text: str,
+    counts: str,
+    part: str | None = None,
+) -> ValueCell:
+    fill, low, high = (
+        None if x is None else round(100 * x, 2) for x in (value, ends.low, ends.high)
+    )
+    return ValueCell(
+        form="share",
+        text=text,
+        value=value,
+        part=part,
         counts=counts,
-        interval=share_interval(estimate),
-        fill=_percent(estimate.value),
-        low=_percent(estimate.low),
-        high=_percent(estimate.high),
-        value=estimate.value,
+        interval=share_interval(ends),
+        fill=fill,
+        low=low,
+        high=high,
     )
 
 
-def factor(estimate: EstimateRecord, *, counts: str = "") -> FactorCell:
+def factor(mean: EstimateRecord, *, counts: str = "") -> ValueCell:
     """Show a speedup."""
-    return FactorCell(
-        text=times(estimate.value),
-        counts=counts,
-        interval=times_interval(estimate),
-        value=estimate.value,
-    )
+    said, ends = times(mean.value), times_interval(mean)
+    return ValueCell(form="factor", text=said, value=mean.value, counts=counts, interval=ends)
 
 
 def correlation(found: CorrelationRecord) -> list[Cell]:
     """Show a rank correlation, and its interval in a cell of its own."""
     if found.value is None or found.low is None or found.high is None:
         return [number(found.value), text(DASH)]
-    return [
-        number(found.value, f"{found.value:+.2f}"),
-        text(between(f"{found.low:+.2f}", f"{found.high:+.2f}")),
-    ]
-
-
-def _percent(share_: float | None) -> float | None:
-    return None if share_ is None else round(100 * share_, 2)
+    ends = between(f"{found.low:+.2f}", f"{found.high:+.2f}")
+    return [number(found.value, "{:+.2f}".format), text(ends)]

@@ -101,13 +101,13 @@ def _terms(found: DevianceTables) -> PageTable:
 def _term(t: DevianceTerm) -> list[Cell]:
     return [
         whole(t.df),
-        number(t.explained, percent(t.explained)),
+        number(t.explained, percent),
         text(_interval(t)),
-        number(t.adjusted, percent(t.adjusted)),
-        number(t.per_df, percent(t.per_df)),
-        number(t.by_chance, percent(t.by_chance)),
-        number(t.p_permutation, _p(t.p_permutation)),
-        number(t.p_likelihood, _p(t.p_likelihood)),
+        number(t.adjusted, percent),
+        number(t.per_df, percent),
+        number(t.by_chance, percent),
+        number(t.p_permutation, _p),
+        number(t.p_likelihood, _p),
     ]
 
 
@@ -118,9 +118,7 @@ def _interval(t: DevianceTerm) -> str:
     return f"{said}, corrected for chance" if t.outside else said
 
 
-def _p(value: float | None) -> str:
-    if value is None:
-        return DASH
+def _p(value: float) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
@@ -140,8 +138,8 @@ def _steps(steps: Sequence[AddedTerm]) -> PageTable:
                 text(s.to),
                 whole(s.df),
                 number(s.drop),
-                number(s.p_permutation, _p(s.p_permutation)),
-                number(s.p_likelihood, _p(s.p_likelihood)),
+                number(s.p_permutation, _p),
+                number(s.p_likelihood, _p),
             ],
         )
         for s in steps

@@ -71,8 +71,8 @@ def _kernels(found: PortabilityTables) -> PageTable:
             visible(k.task),
             [
                 text(method_label(k.method, k.model)),
-                *(number(k.speedups.get(d), times(k.speedups.get(d))) for d in found.devices),
-                number(k.spread, times(k.spread)),
+                *(number(k.speedups.get(d), times) for d in found.devices),
+                number(k.spread, times),
                 text("yes" if k.flips else ""),
             ],
         )

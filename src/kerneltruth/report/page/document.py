@@ -80,7 +80,7 @@ class Page:
     counts: PageCounts
     corpus: bool
     kept: str
-    runs: Sequence[RunFacts]
+    runs: Sequence[AnalyzedRun]
     notes: Sequence[str]
     survival: SurvivalPart | None
     tiles: Sequence[Tile]
@@ -100,20 +100,6 @@ class Page:
     best: Sequence[PageTable] | None
     data: PageData
     parts: PageParts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """What a run says of itself, as text."""
-
-    path: str
-    command: str
-    device: str
-    version: str
-    seed: str
-    started: str
-    ended: str | None
-    attempts: str
 
 
 def page_document(
@@ -146,7 +132,7 @@ def page_document(
         counts=counts(study),
         corpus=study.of_corpus,
         kept=KEPT[study.kept],
-        runs=[run_facts(run) for run in study.runs],
+        runs=study.runs,
         notes=_notes(material, details, sources),
         survival=survival_part(found),
         tiles=tiles(found, answers),
@@ -186,20 +172,6 @@ def counts(study: Study) -> PageCounts:
         categories=len({r.category for r in study.answers}),
         methods=len(methods_of(study.answers)),
         findings=sum(r.finding is not None for r in study.attempts),
-    )
-
-
-def run_facts(run: AnalyzedRun) -> RunFacts:
-    """Turn what a run says of itself into text."""
-    return RunFacts(
-        path=label(run.path),
-        command=label(run.command),
-        device=label(run.device),
-        version=label(run.version),
-        seed=str(run.seed),
-        started=label(run.started),
-        ended=None if run.ended is None else label(run.ended),
-        attempts=count(run.attempts),
     )
 
 

@@ -18,6 +18,7 @@ from kerneltruth.report.page.cells import (
     KernelsCell,
     ListedKernel,
     PageTable,
+    ValueCell,
     column,
     number,
     row,
@@ -73,9 +74,9 @@ def _ranking(
         row(
             method_label(p.method, p.model),
             [
-                number(p.first, _rank(p)),
+                ValueCell(form="number", text=_rank(p), value=p.first),
                 whole(p.tied),
-                number(p.value, said(p.value)),
+                number(p.value, said),
                 text(between(said(p.low), said(p.high)) if p.low is not None else DASH),
                 text(f"{count(p.count)} of {count(p.total)}", value=p.count)
                 if measure != "speedup"
@@ -128,7 +129,7 @@ def _best_table(
                 kernels=[_listed(b, kernels, numbers) for b in kernels[:MOST_SHOWN]],
                 more=max(0, len(kernels) - MOST_SHOWN),
             ),
-            number(top.against.speedup, times(top.against.speedup)),
+            number(top.against.speedup, times),
             text(_interval(top.against)),
             whole(sum(b.tied for b in kernels) - 1),
         ]

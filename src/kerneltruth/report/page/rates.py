@@ -15,10 +15,8 @@ from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.rates import AuditedKernels, PassAtK, StageRates
 from kerneltruth.report.page.cells import (
     Cell,
-    FactorCell,
     PageTable,
-    ShareCell,
-    TextCell,
+    ValueCell,
     column,
     factor,
     row,
@@ -44,7 +42,7 @@ class Tile:
     """One of the page's first numbers."""
 
     label: str
-    cell: TextCell | ShareCell | FactorCell
+    cell: ValueCell
     hint: str
 
 
@@ -97,11 +95,11 @@ def _unsolved_tiles(found: AnalyzeDocument) -> list[Tile]:
     return [_tile("Tasks no method solves", share(every.unsolved), _partial(every.partial))]
 
 
-def _stage(found: RateRecord, part: str) -> ShareCell:
+def _stage(found: RateRecord, part: str) -> ValueCell:
     return share(found, part=part, unknown=NOT_TRIED)
 
 
-def _tile(label: str, cell: TextCell | ShareCell | FactorCell, hint: str) -> Tile:
+def _tile(label: str, cell: ValueCell, hint: str) -> Tile:
     return Tile(label=label, cell=cell, hint=hint)
 
 
@@ -211,7 +209,7 @@ def pass_at(found: AnalyzeDocument) -> PageTable | None:
     return table("pass-at-k", caption, columns, rows)
 
 
-def _pass(found: PassAtK) -> ShareCell:
+def _pass(found: PassAtK) -> ValueCell:
     tasks = f"{count(found.tasks)} of {count(found.tasks + found.short)} tasks"
     return share_estimate(found.value, counts=tasks)
 

@@ -102,7 +102,7 @@ def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> li
             value=mean.value,
         ),
         factor(mean),
-        number(found.median, times(found.median)),
+        number(found.median, times),
         text(f"{found.timed:,} of {found.correct:,}", value=found.timed),
         share(found.slower),
         text(", ".join(f"{n:,}" for n in outcomes), value=found.surely_faster),
@@ -119,8 +119,8 @@ def efficiency_table(rows: Sequence[EfficiencyRow]) -> PageTable | None:
             row_label(r, CATEGORY),
             [
                 whole(r.known),
-                number(r.mean.value, percent(r.mean.value)),
-                number(r.median, percent(r.median)),
+                number(r.mean.value, percent),
+                number(r.median, percent),
                 text(", ".join(f"{label(name)} {n:,}" for name, n in r.bound_by.items())),
             ],
         )

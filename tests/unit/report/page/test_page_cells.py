@@ -5,6 +5,7 @@ import pytest
 from kerneltruth.analysis.intervals import rate, unknown_rate
 from kerneltruth.documents.estimates import EstimateRecord
 from kerneltruth.report.page.cells import factor, number, share, share_estimate, table, text, whole
+from kerneltruth.report.page.wording import percent
 
 DASH = "\N{EN DASH}"
 
@@ -31,7 +32,7 @@ def test_words_sort_by_themselves_or_by_a_number():
 
 @pytest.mark.parametrize(
     ("cell", "shown"),
-    [(number(None), DASH), (number(0.5), "0.500"), (number(0.5, "50%"), "50%")],
+    [(number(None), DASH), (number(0.5), "0.500"), (number(0.5, percent), "50.0%")],
 )
 def test_a_number_is_shown_as_it_is_said_elsewhere(cell, shown):
     assert cell.text == shown
