@@ -10,7 +10,7 @@ from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
-from kerneltruth.clock.statistics.portability import Kernel, Portability, portability
+from kerneltruth.clock.statistics.portability import Kernel, portability
 from kerneltruth.documents.records import Obligation
 from kerneltruth.documents.runs import (
     ChangedObligation,
@@ -146,21 +146,17 @@ def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, ComparedSpeed]:
         compared = portability(
             [{n: ratios_by_shape(r, baseline) for n, r in known.items()} for known in comparable]
         )
-        found[baseline] = _document(compared)
+        found[baseline] = ComparedSpeed(
+            timed=compared.timed,
+            shared=len(compared.kernels),
+            differ=compared.differ,
+            flips=compared.flips,
+            within={f"{share:.0%}": count for share, count in compared.within.items()},
+            spread=compared.spread,
+            speedups=compared.speedups,
+            kernels=tuple(map(_kernel, compared.kernels)),
+        )
     return found
-
-
-def _document(found: Portability) -> ComparedSpeed:
-    return ComparedSpeed(
-        timed=found.timed,
-        shared=len(found.kernels),
-        differ=found.differ,
-        flips=found.flips,
-        within={f"{share:.0%}": count for share, count in found.within.items()},
-        spread=found.spread,
-        speedups=found.speedups,
-        kernels=tuple(map(_kernel, found.kernels)),
-    )
 
 
 def _kernel(kernel: Kernel) -> ComparedKernel:

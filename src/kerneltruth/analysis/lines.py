@@ -72,7 +72,8 @@ def result_of(line: JsonObject, run: int) -> Result:
         sample=_number(labels, "sample"),
         round=_number(labels, "round"),
         **outcomes,
-        verdict=word or _verdict_by(outcomes),
+        verdict=word
+        or (outcomes["call"] if outcomes["exe"] in (NOT_RUN, NOT_TRIED) else outcomes["exe"]),
         kind=kind,
         detail=_detail(verdict, stages),
         cases=_number(attempt, "cases") or 0,
@@ -131,11 +132,6 @@ def _outcome(stages: JsonObject, stage: str) -> str:
         return NOT_TRIED
     outcome = _object(stages, stage).get("outcome", NOT_RUN)
     return intern(outcome) if isinstance(outcome, str) else NOT_RUN
-
-
-def _verdict_by(outcomes: Mapping[str, str]) -> str:
-    """Return the verdict of a line without an attempt, which repeats another's source."""
-    return outcomes["call"] if outcomes["exe"] in (NOT_RUN, NOT_TRIED) else outcomes["exe"]
 
 
 def _stages_of(verdict: JsonObject, attempt: JsonObject) -> JsonObject:

@@ -139,8 +139,19 @@ def tables(
             [row for row in efficiencies(answers, by) if row.known] for by in SPEED_BY
         ),
         audit=audit_counts(study),
-        illusions=_illusions(study),
-        survival=_survival(study),
+        illusions=IllusionTables(
+            attempts=len(study.distinct),
+            any_check=illusion_share(study),
+            overall=illusion_rates(study),
+            by=tuple(
+                IllusionRatesBy(by=by, rows=illusion_rates(study, by)) for by in (CATEGORY, METHOD)
+            ),
+            findings=illusions(study),
+        ),
+        survival=SurvivalTables(
+            overall=survival(study),
+            by=tuple(SurvivalCurvesBy(by=by, rows=survival(study, by)) for by in SURVIVAL_BY),
+        ),
         illusion_places=illusion_places(study),
         deviance=_deviance(study, seed),
         trajectories=trajectories(study.distinct),
@@ -226,25 +237,6 @@ def _breakdowns(study: Study, crossings: Sequence[Sequence[str]]) -> tuple[Stage
     return tuple(
         StageRatesBy(by=tuple(by), rows=dtypes.rows(by) if DTYPE in by else rates(answers, by))
         for by in crossings
-    )
-
-
-def _illusions(study: Study) -> IllusionTables:
-    return IllusionTables(
-        attempts=len(study.distinct),
-        any_check=illusion_share(study),
-        overall=illusion_rates(study),
-        by=tuple(
-            IllusionRatesBy(by=by, rows=illusion_rates(study, by)) for by in (CATEGORY, METHOD)
-        ),
-        findings=illusions(study),
-    )
-
-
-def _survival(study: Study) -> SurvivalTables:
-    return SurvivalTables(
-        overall=survival(study),
-        by=tuple(SurvivalCurvesBy(by=by, rows=survival(study, by)) for by in SURVIVAL_BY),
     )
 
 

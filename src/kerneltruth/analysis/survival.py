@@ -29,17 +29,13 @@ def fate(result: Result, obligation: Obligation) -> Fate:
     parts = [p for name, p in result.profile.items() if name.partition(".")[0] == obligation]
     if any(map(_loses, parts)):
         return "lost"
-    if any(p.status == "not_tried" and _applies(obligation, p) for p in parts):
+    if any(p.status == "not_tried" and (p.promised or obligation != "gradients") for p in parts):
         return "not_tried"
     return "refused" if any(p.status == "refused" for p in parts) else "remains"
 
 
 def _loses(part: Obliged) -> bool:
     return part.status == "broken" or (part.status == "refused" and part.decisive)
-
-
-def _applies(obligation: Obligation, part: Obliged) -> bool:
-    return part.promised or obligation != "gradients"
 
 
 def survival(study: Study, by: Sequence[str] = ()) -> tuple[SurvivalCurve, ...]:

@@ -143,7 +143,7 @@ def _pool(
     if spec.kind == "weight":
         parts = list(_draws(task, case, spec, shape, settings, device, (RECIPES[0],)))
         return Pool(spec=spec, shape=shape, elements=parts[0], fixed=True)
-    if spec.kind in _WHOLE or _counts_up(spec):
+    if spec.kind in _WHOLE or (spec.kind in INDEX_KINDS and spec.other is not None):
         recipes = tuple(RECIPES[i % len(RECIPES)] for i in range(DRAWS))
         parts = list(_draws(task, case, spec, shape, settings, device, recipes))
         floats = parts[0].is_floating_point()
@@ -164,11 +164,6 @@ def _factors(spec: TensorSpec, scope: Mapping[str, Any]) -> tuple[float, ...]:
     if spec.kind in ("stochastic", "mask"):
         return ()
     return _NEAR_ONE if spec.form and evaluate(spec.form, scope) == "near_one" else _FACTORS
-
-
-def _counts_up(spec: TensorSpec) -> bool:
-    """Return whether the elements have an order, as offsets do, that a window would break."""
-    return spec.kind in INDEX_KINDS and spec.other is not None
 
 
 def _draws(

@@ -26,7 +26,7 @@ from kerneltruth.explain.localize.evidence import FailureEvidence, Values, sibli
 from kerneltruth.explain.localize.sentences import localize
 from kerneltruth.explain.localize.when import threshold
 from kerneltruth.explain.minimize.cases import domain, minimize_case
-from kerneltruth.explain.minimize.search import MinimizeBudget, Shrunk
+from kerneltruth.explain.minimize.search import MinimizeBudget
 from kerneltruth.explain.shown import shown
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.claims import claims_in_words
@@ -99,7 +99,19 @@ def diagnose(
     if not _can_be_asked_again(failure.verdict, session, effort):
         return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
     again = inquiry.ask(failure.case)
-    shrunk = _shrink(inquiry, effort)
+    shrunk = minimize_case(
+        inquiry.failure.case,
+        inquiry.session.task,
+        inquiry.fails,
+        literalize=lambda case: _literal(inquiry.session, case),
+        budget=MinimizeBudget(
+            evaluations=effort.evaluations,
+            seconds=max(inquiry.until - time.monotonic(), 0.0),
+            clock=time.monotonic,
+            first_s=FIRST_S,
+        ),
+        blocks=sorted(inquiry.session.blocks),
+    )
     if isinstance(failure.verdict, Failed) and again is not None:
         drawn = next((c for c in reversed(shrunk.trail) if not c.literals), failure.case)
         inquiry.ask_relatives(drawn)
@@ -124,22 +136,6 @@ def _can_be_asked_again(
         return session.deadline_s <= effort.seconds
     # A single case does not show some faults.
     return not (isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS)
-
-
-def _shrink(inquiry: Inquiry, effort: DiagnosisEffort) -> Shrunk[Case]:
-    return minimize_case(
-        inquiry.failure.case,
-        inquiry.session.task,
-        inquiry.fails,
-        literalize=lambda case: _literal(inquiry.session, case),
-        budget=MinimizeBudget(
-            evaluations=effort.evaluations,
-            seconds=max(inquiry.until - time.monotonic(), 0.0),
-            clock=time.monotonic,
-            first_s=FIRST_S,
-        ),
-        blocks=sorted(inquiry.session.blocks),
-    )
 
 
 def _explain(

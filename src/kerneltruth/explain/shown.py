@@ -32,7 +32,7 @@ def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) ->
     `several`: other results than the reference are right too; a contract judges them.
     """
     inputs = [
-        f"{name}={_written(tensor, _name(tensor))}"
+        f"{name}={_written(tensor, NAMES[tensor.dtype])}"
         for name, tensor in expectation.inputs.tensors.items()
         if tensor is not None
     ]
@@ -81,10 +81,6 @@ def _said(verdict: Verdict) -> str:
             said = ""
     line = said.strip().partition("\n")[0]
     return line if len(line) <= _MOST_MESSAGE else f"{line[: _MOST_MESSAGE - 1].rstrip()}…"
-
-
-def _name(tensor: torch.Tensor) -> str:
-    return NAMES[tensor.dtype]
 
 
 def _written(tensor: torch.Tensor, dtype: str) -> str:

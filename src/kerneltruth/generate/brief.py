@@ -62,15 +62,11 @@ def _parameters(task: Task) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     bare = False
     # From the end, since a parameter before one without a default cannot have a default.
-    for name in reversed(_passed(task)):
+    for name in reversed(tuple(name for name in task.call_order() if not name.startswith("_"))):
         default = _default(by_name.get(name))
         bare = bare or default is None
         found[name] = None if bare else default
     return dict(reversed(found.items()))
-
-
-def _passed(task: Task) -> tuple[str, ...]:
-    return tuple(name for name in task.call_order() if not name.startswith("_"))
 
 
 def _default(argument: Argument | None) -> str | None:

@@ -31,7 +31,7 @@ def in_promised_form(
     shape = tuple(result.shape)
     if shape != want.shape:
         found.append(("shape", f"shape {shape}; expected {want.shape}"))
-        if not _only_dims_of_one(shape, want.shape):
+        if not (math.prod(shape) == math.prod(want.shape) == 1 and () in (shape, want.shape)):
             return Failed(kind="shape", detail=found[0][1], output=name)
     if result.dtype != want.promised:
         detail = f"dtype {result.dtype}; expected {want.promised}"
@@ -44,11 +44,6 @@ def in_promised_form(
         tensor = _tensor(result)
     tensor = real_parts(tensor.reshape(want.shape))
     return tensor, tuple(Mismatch(kind=k, detail=d, output=name) for k, d in found)
-
-
-def _only_dims_of_one(shape: tuple[int, ...], due: tuple[int, ...]) -> bool:
-    """Whether both shapes have one element, such as `(1,)` and `()`."""
-    return math.prod(shape) == math.prod(due) == 1 and () in (shape, due)
 
 
 def tensor_of(result: TensorResult) -> torch.Tensor:

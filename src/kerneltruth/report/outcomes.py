@@ -118,7 +118,7 @@ def of_run(run: Path, candidates: Path) -> Suite:
     """
     study = read_study([run])
     about = study.runs[0]
-    lines = _said(run)
+    lines = {said.key: said for said in RunStore.open(run, keep=_kept).results()}
     return Suite(
         name="kerneltruth run",
         device=about.device,
@@ -142,10 +142,6 @@ class _Said:
     smallest: str | None = None
     obligations: Mapping[str, str] = field(default_factory=dict)
     hazards: tuple[str, ...] = ()
-
-
-def _said(run: Path) -> dict[str, _Said]:
-    return {said.key: said for said in RunStore.open(run, keep=_kept).results()}
 
 
 def _kept(data: dict[str, Json]) -> _Said:

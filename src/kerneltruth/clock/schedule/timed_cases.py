@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.clock.roofline.traffic import output_shapes
 from kerneltruth.documents.case import Case
-from kerneltruth.tasks.spec import Scalar, Task
+from kerneltruth.tasks.spec import Task
 
 # Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare
 # and to grade.
@@ -40,14 +40,10 @@ def _timed_case(task: Task, base: Case, shape: Mapping[str, Any]) -> Case | None
     # A task without dims names its shapes by an attribute.
     settings = base.settings
     forms = settings | {n: v for n, v in shape.items() if n in settings}
-    fits = _elements(task, shape, forms) <= MOST_ELEMENTS
+    fits = sum(math.prod(task.shape(spec, shape, forms)) for spec in task.tensors) <= MOST_ELEMENTS
     if not fits or not task.allows(shape, forms, to_time=True):
         return None
     dims = tuple((d.symbol, shape[d.symbol]) for d in task.dims)
     case = replace(base, dims=dims, attributes=tuple(forms.items()))
     outputs = output_shapes(task, case) or ()
     return case if sum(map(math.prod, outputs)) <= MOST_ELEMENTS else None
-
-
-def _elements(task: Task, dims: Mapping[str, Any], settings: Mapping[str, Scalar]) -> int:
-    return sum(math.prod(task.shape(spec, dims, settings)) for spec in task.tensors)

@@ -142,7 +142,7 @@ def _tags(section: int) -> dict[int, int]:
 def watched(is_own: Callable[[str], bool], ask: Asked) -> Iterator[None]:
     """While entered, decide on each launch of the candidate's own objects."""
     found = [s for path, where in loaded(is_own).items() for s in slots(path, *where)]
-    before = [_read(slot.address) for slot in found]
+    before = [int(_WORD.from_address(slot.address).value) for slot in found]
     # They must outlive their calls.
     hooks = [_hook(slot, ask) for slot in found]
     for slot, hook in zip(found, hooks, strict=True):
@@ -223,10 +223,6 @@ def _demangled(mangled: bytes) -> str:
         if not failed.value and made:
             text = ctypes.string_at(made).decode(errors="replace")
     return text
-
-
-def _read(address: int) -> int:
-    return int(_WORD.from_address(address).value)
 
 
 def _write(address: int, value: int) -> None:
