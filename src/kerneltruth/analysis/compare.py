@@ -28,9 +28,7 @@ from kerneltruth.errors import UserError
 def compare_runs(paths: Sequence[Path], obligation: str | None = None) -> CompareDocument:
     """Make the document of `compare --json`.
 
-    Args:
-        paths: of the runs.
-        obligation: only kernels that break or refuse it in some run; None for all.
+    With an obligation, only kernels that break or refuse it in some run count.
 
     Raises:
         UserError: no such obligation, fewer than two runs, or one that cannot be read.

@@ -20,10 +20,7 @@ TOLERANCE = 1e-8
 def firth_probabilities(design: Floats, right: Floats, total: Floats) -> Floats | None:
     """Fit the probability of each group; None if the steps do not converge.
 
-    Args:
-        design: a row for each group, of full column rank.
-        right: right answers of each group.
-        total: answers of each group.
+    The design has a row for each group, and full column rank.
     """
     beta = np.zeros(design.shape[1])
     for _ in range(MOST_STEPS):

@@ -88,12 +88,8 @@ def ranked_methods(
 ) -> tuple[RankedMethod, ...]:
     """Rank the methods by a measure.
 
-    Args:
-        answers: one for each sample.
-        measure: the share of right answers; of answers right and more than `p` times as fast as
-            the baseline; or the geometric mean of the speedups of right answers.
-        baseline: what speeds are compared with.
-        p: how much faster is fast.
+    Answers, one for each sample, are measured by the share of right ones; by that of answers right
+    and more than `p` times as fast as the baseline; or by the geometric mean of their speedups.
     """
     methods = methods_of(answers)
     if not methods:

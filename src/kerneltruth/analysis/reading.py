@@ -74,10 +74,7 @@ def read_study(
 ) -> Study:
     """Read runs.
 
-    Args:
-        paths: their directories.
-        kept: which round of an answer counts where one per answer does.
-        obligation: only attempts that break or refuse it; None for all.
+    With an obligation, only attempts that break or refuse it count.
 
     Raises:
         UserError: no such obligation, no run at a path, the same one twice, a damaged one, or one

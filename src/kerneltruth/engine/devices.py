@@ -27,10 +27,6 @@ def choose_device(wanted: str, *, count: Callable[[], int] | None = None) -> str
     Devices are counted through NVML, not by starting CUDA:
     a process that has touched the device cannot fork children that use it.
 
-    Args:
-        wanted: by the user.
-        count: how many CUDA devices there are; None takes `cuda_devices`.
-
     Raises:
         UserError: another spelling.
         EnvironmentFault: a CUDA device is wanted and there is none of that number.
@@ -183,9 +179,7 @@ def new_runner(device: str, targets: tuple[str, ...]) -> Runner:
 def begin(runner: Runner, *, timed: bool = False) -> None:
     """Begin to warm up, and return at once.
 
-    Args:
-        runner: to warm up.
-        timed: whether right kernels are to be timed; on a CPU none is.
+    On a CPU no right kernel is timed.
     """
     if runner.device == "cpu":
         runner.start(("run", "compile") if runner.targets else ("run",))

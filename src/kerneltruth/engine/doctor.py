@@ -40,12 +40,7 @@ def installed(name: str) -> str | None:
 def examine(
     *, count: int | None = None, version: Callable[[str], str | None] = installed
 ) -> DoctorDocument:
-    """Return the document of `doctor --json`.
-
-    Args:
-        count: of CUDA devices; None counts them.
-        version: gives that of a library.
-    """
+    """Return the document of `doctor --json`."""
     count = cuda_devices() if count is None else count
     devices = [DeviceFacts(device="cpu", name=device_name("cpu"), runs="Triton's interpreter")]
     devices += [

@@ -29,12 +29,7 @@ PART = 8
 
 
 class PerfStage:
-    """Times right candidates, with a benchmarker that is made when it is needed.
-
-    Args:
-        evaluator: that judges.
-        baselines: the names of the baselines; None takes the usual ones.
-    """
+    """Times right candidates, with a benchmarker that is made when it is needed."""
 
     def __init__(self, evaluator: Evaluator, *, baselines: tuple[str, ...] | None = None) -> None:
         self._evaluator = evaluator

@@ -234,10 +234,7 @@ def _some(task: Task, count: int) -> Iterator[Case]:
 def _result(task: Task, case: Case, cut: Case | None = None) -> Result | None:
     """Return the reference's result, or None if the operator or the task rejects the case.
 
-    Args:
-        task: provides the reference.
-        case: provides the inputs.
-        cut: a smaller case; inputs are cut to its shapes.
+    Inputs are cut to the shapes of `cut`, a smaller case.
     """
     if not task.allows(case.sizes, case.settings):
         return None

@@ -43,14 +43,8 @@ def open_run(
 ) -> Iterator[RunStore[L]]:
     """Begin a run, or go on with the run of the same command in `out`; closed at the end.
 
-    Args:
-        out: the directory; None makes one below `runs/`, or in a temporary folder where the
-            working directory cannot be written.
-        command: name of the command.
-        identity: what a resumed run must have been asked for too.
-        device: "cpu" or "cuda:N".
-        seed: master seed.
-        keep: what of each result line stays in memory.
+    Without `out` the run lies below `runs/`, or in a temporary folder where the working directory
+    cannot be written. `identity` is what a resumed run must have been asked for too.
 
     Raises:
         UserError: `out` holds another run, or something else.

@@ -88,11 +88,7 @@ def diagnose(
 ) -> Diagnosis:
     """Minimize and localize a failure.
 
-    Args:
-        session: runs the candidate again.
-        failure: the judgement to explain, as the session's probes refined it.
-        others: judgements of other cases of the same candidate.
-        effort: the budget.
+    The failure is as the session's probes refined it; `others` are judgements of other cases.
     """
     inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
     fault: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (failure.verdict.word,))

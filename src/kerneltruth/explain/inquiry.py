@@ -123,9 +123,8 @@ class Inquiry:
     def ask_relatives(self, small: Case) -> None:
         """Run the failure in other dtypes and layouts: does the fault need this one?
 
-        Args:
-            small: a smaller failing case with drawn values. What passes there in another dtype also
-                runs at the failure's size, where it may fail.
+        What passes in another dtype at `small`, a smaller failing case with drawn values, also runs
+        at the failure's size, where it may fail.
         """
         case = structs.replace(self.failure.case, literals=())
         for dtype in self.session.task.dtypes:

@@ -28,11 +28,8 @@ _ANY_VALUE = {"real": "", "weight": ""}
 def brief_of(task: Task, prompts: Prompts, *, example: str = "", reference: str = "") -> str:
     """Return the task in words.
 
-    Args:
-        task: the task to implement.
-        prompts: the texts to use.
-        example: inputs and outputs, already in words; empty for none.
-        reference: source of a reference; empty unless the user wants it shown.
+    Inputs and outputs of the example are already in words; a reference's source is shown only if
+    the user wants it.
     """
     return prompts.fill(
         "task",

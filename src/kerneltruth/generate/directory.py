@@ -34,10 +34,6 @@ _MAY_DIFFER = ("schema", "version", "samples", "rounds")
 def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
     """Begin a generation, or continue the one in `out` if its request is the same.
 
-    Args:
-        out: the directory; None creates one.
-        asked: the manifest of the request.
-
     Raises:
         UserError: `out` holds another generation, or something else.
         EnvironmentFault: it cannot be written.

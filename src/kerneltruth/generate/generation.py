@@ -55,13 +55,7 @@ def generate(
 ) -> Generator[Step, None, GenerateDocument]:
     """Ask a model for candidates.
 
-    Args:
-        options: of the command.
-        method: chosen by the options.
-        sampling: as the model was opened with.
-        model: answers the requests.
-        runner: warming up, for a method that needs the judge.
-        start: when the command began.
+    The runner is warming up, for a method that needs the judge.
     """
     with opened(options.suite, runner) as named:
         suite = named or options.suite

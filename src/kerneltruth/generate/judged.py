@@ -40,10 +40,8 @@ _ASKED: Mapping[str, str] = {
 def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Review:
     """Return the review of an attempt.
 
-    Args:
-        task: the task of the attempt.
-        attempt: with its smallest failing case and its explanation.
-        perf: its perf stage, if it was timed.
+    The attempt has its smallest failing case and its explanation; `perf` is None if it was not
+    timed.
     """
     reached = "call" if call_stage(attempt).outcome != "pass" else "exe"
     if perf is not None and perf.outcome == "wrong":

@@ -93,9 +93,8 @@ class Prompts:
     def feedback(self, review: Review, *, worse: Review | None) -> str:
         """Return the feedback on an answer.
 
-        Args:
-            review: of the best answer so far, which the model sees.
-            worse: of a later answer that is no better, if there was one.
+        The review is of the best answer so far, which the model sees; `worse` of a later answer
+        that is no better, if there was one.
         """
         note = "" if worse is None else self.fill("worse", outcome=_in_short(worse))
         if review.is_right:

@@ -95,15 +95,8 @@ class RequestPool:
     ) -> None:
         """Send nothing yet.
 
-        Args:
-            model: answers the requests.
-            budget: limits the spending.
-            pace: limits the rate.
-            retry: decides what follows a failed call.
-            concurrency: how many requests may be in flight at once.
-            record: stores an outcome, before it is yielded.
-            answered_before: whether this model has answered such requests before.
-            seed: of the random spread of waits.
+        `record` stores an outcome before it is yielded; `answered_before` says whether this model
+        has answered such requests before.
         """
         self.fatal: ApiError | None = None
         self.refusal: str | None = None

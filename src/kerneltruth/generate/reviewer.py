@@ -57,12 +57,7 @@ class Reviewer:
     ) -> None:
         """Prepare to judge.
 
-        Args:
-            options: of the command.
-            runner: warming up.
-            tasks: of the suite, by bare name.
-            suite: its name.
-            pool: makes the scheduler of one round of answers.
+        Tasks go by bare name; `pool` makes the scheduler of one round of answers.
         """
         self._pool = pool
         self._runner = runner

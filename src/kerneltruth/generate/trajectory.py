@@ -57,15 +57,7 @@ class Method:
     def next(
         self, task: str, sample: int, turns: Sequence[Turn], brief: str, prompts: Prompts
     ) -> Request | None:
-        """Return the next request of a chain, or None at its end.
-
-        Args:
-            task: the task's key.
-            sample: the chain's number.
-            turns: the rounds so far.
-            brief: the task, as the model reads it.
-            prompts: the texts to use.
-        """
+        """Return the next request of a chain, or None at its end."""
         messages = [
             Message(role="system", content=prompts.system()),
             Message(role="user", content=brief),

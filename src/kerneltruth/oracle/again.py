@@ -30,12 +30,8 @@ def kept_from_before(
     of inputs shows there. If a fresh child gets these wrong too, nothing was kept; that case is
     returned, to be judged like any other.
 
-    Args:
-        session: of the candidate.
-        expectation: of the case.
-        config: see `CandidateSession.call`.
-        models: whether one model is called twice, too. A task's own may keep state, which only
-            controls can tell.
+    With `models` one model is called twice, too; a task's own may keep state, which only controls
+    can tell.
     """
     case = expectation.case
     other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
@@ -117,11 +113,7 @@ def seen_again(
 ) -> Failed | None:
     """Find a verdict of this module once more, on a case that was called just now.
 
-    Args:
-        session: of the candidate.
-        verdict: that was found before.
-        expectation: of its case.
-        others: cases to call in between.
+    `others` are cases to call in between.
     """
     kind = verdict.kind if isinstance(verdict, Failed) else None
     if kind == "same_draw":

@@ -128,15 +128,8 @@ def spread_bound(
 ) -> torch.Tensor:
     """The `spread` bound of one floating output; infinite where the element is not settled.
 
-    Args:
-        task: for the roles of its dims.
-        case: for their sizes.
-        dtype: of the output.
-        reference: float64.
-        implementations: admissible results.
-        output: index of the output among each implementation's.
-        tf32: whether the policy admits TF32 here.
-        overflowing: elements whose partial sums may overflow (see `admissible.overflowing`).
+    The reference is float64. `tf32` says whether the policy admits TF32 here, and `overflowing`
+    which elements have partial sums that may overflow (see `admissible.overflowing`).
     """
     order = _order(task, case, dtype, tf32=tf32)
     results = [i for i in implementations if i.outputs[output].shape == reference.shape]

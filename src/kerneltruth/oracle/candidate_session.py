@@ -65,14 +65,8 @@ class CandidateSession:
     ) -> None:
         """A session; no child is started yet.
 
-        Args:
-            task: what the candidate is to compute.
-            candidate: that the session is with.
-            runner: whose children run it.
-            cache: of expectations.
-            deadline_s: for one call.
-            ends_first: whether the session's end waits for that of its children.
-            controls: PyTorch's own function, called before the candidate fails; None for none.
+        `ends_first` has the session's end wait for that of its children. Controls are called before
+        the candidate fails.
         """
         self._ends_first = ends_first
         self.task = task

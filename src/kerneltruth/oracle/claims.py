@@ -37,12 +37,7 @@ def broken_claims(
 
     Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
 
-    Args:
-        task: whose contract it is.
-        expectation: of the case.
-        outputs: as returned.
-        inputs: the case's, where the outputs lie.
-        most: how many broken claims are enough.
+    `inputs` are the case's, where the outputs lie.
     """
     if task.contract is None:
         return ()

@@ -55,10 +55,7 @@ class _Seen:
 class Controls:
     """PyTorch's own functions, one at a time, in one child; candidates share a task's results.
 
-    Args:
-        runner: whose children they are.
-        cache: of expectations.
-        source: PyTorch's own function as a candidate; None where a task has none.
+    `source` returns PyTorch's own function as a candidate; None where a task has none.
     """
 
     def __init__(
@@ -84,12 +81,7 @@ class Controls:
     ) -> str | None:
         """Why the case decides nothing about a candidate with this verdict; None if it does.
 
-        Args:
-            task: of the case.
-            expectation: of the case.
-            verdict: that the candidate is about to get.
-            deadline_s: for the call.
-            around: of the call; a model of PyTorch's may keep state as the task's own does.
+        A model of PyTorch's may keep state, as the task's own does: `around` says so.
         """
         seen = self._seen.get(
             f"{task.key}>{expectation.case.identity}>{around.reused}",

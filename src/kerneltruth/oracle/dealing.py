@@ -47,13 +47,7 @@ def deal(
 ) -> Deal:
     """Deal the cases: first what decides, then what lies beyond, then all else as usual.
 
-    Args:
-        task: of the cases.
-        plan: how many, and by which contract.
-        published: the case that none departs from.
-        device: where they run.
-        blocks: block sizes of the candidate.
-        thresholds: sizes at which the candidate may branch.
+    No case departs from `published`. The candidate may branch at sizes that are `thresholds`.
     """
     chosen = plan.chosen() | {"device": device, "blocks": blocks, "thresholds": thresholds}
     offered = generate(task, count=max(OFFERED * plan.cases, LEAST_OFFERED), **chosen)

@@ -57,12 +57,7 @@ def all_evaluations(
 
     To be called within `reference.quietly`.
 
-    Args:
-        task: whose reference it is.
-        case: for its dtype and seed.
-        inputs: what the reference gets.
-        bounded: whether a bound is made of what is admissible.
-        tf32: whether the policy admits TF32.
+    `bounded` says whether a bound is made of what is admissible.
 
     Raises:
         Exception: whatever torch raises where the operator does not accept the inputs.

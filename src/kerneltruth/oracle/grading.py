@@ -43,11 +43,8 @@ def grade_spots(
 ) -> Verdict:
     """Judge some elements of what several calls gave, where that is possible (`spotwise`).
 
-    Args:
-        task: the task; what its contract says of results as a whole is left out.
-        calls: what each call must give as a whole; many may be the same.
-        spots: for each output, which elements, row-major.
-        seen: for each output, a tensor with a line for each call.
+    What the task's contract says of results as a whole is left out. Many calls may be the same;
+    spots are row-major elements for each output, and what is seen has a line for each call.
     """
     odd = next((r for r in seen.results if isinstance(r, OtherResult)), None)
     if odd is not None:

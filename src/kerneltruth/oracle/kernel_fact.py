@@ -38,9 +38,7 @@ ADVICE = (
 def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> KernelFact | None:
     """Return which kernels did the work of the candidate's calls; None if no call returned.
 
-    Args:
-        session: of a candidate whose cases have been judged.
-        right: cases in which it was right.
+    The candidate's cases have been judged; it was right in those given.
     """
     if session.work is None:
         return None
@@ -103,10 +101,7 @@ def _is_needed(session: CandidateSession, expectation: Expectation) -> bool | No
 def kernel_entry(fact: KernelFact | None, ended: str | None, *, required: bool) -> ProfileEntry:
     """What became of the obligation `kernel`.
 
-    Args:
-        fact: which kernels did the work of the candidate's calls.
-        ended: why no case was judged, if none was.
-        required: whether a kernel of its own is demanded.
+    `ended` is why no case was judged, if none was.
     """
     status, reason = _status(fact, ended)
     return ProfileEntry(

@@ -190,11 +190,7 @@ def _some(task: Task, symbol: str) -> int:
 def most_ordinary(task: Task, case: Case, published: Case, fails: Callable[[Case], bool]) -> Case:
     """The failing case with as few departures as it takes; the most unusual goes first.
 
-    Args:
-        task: of the case.
-        case: that fails.
-        published: the case that none departs from.
-        fails: whether a simpler case fails in the same way.
+    None departs from `published`; `fails` returns whether a simpler case fails in the same way.
     """
     for departure in departures(task, case, published):
         simpler = without(task, case, departure, published)
@@ -209,9 +205,7 @@ def blame(verdict: Verdict, causes: Sequence[Departure]) -> Departure:
     What fails beyond the prompt only is placed there, whatever its kind. Within it a stray write is
     a matter of `memory`, a missing output one of `interface`.
 
-    Args:
-        verdict: on the case.
-        causes: the departures that it takes; see `most_ordinary`.
+    `causes` are the departures that it takes; see `most_ordinary`.
     """
     beyond = next((d for d in causes if not d.promised), None)
     if beyond is not None:

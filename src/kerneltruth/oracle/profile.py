@@ -122,10 +122,8 @@ class ProfileBuilder:
     def add(self, judgement: Judgement, dealt: Case, simplest: Case) -> bool:
         """Count a judged case, and find the obligation that it breaks or refuses.
 
-        Args:
-            judgement: of the dealt case, or of the simplest.
-            dealt: the case that was to be tried.
-            simplest: where it fails, the most ordinary case that fails alike.
+        Where `dealt`, the case that was to be tried, fails, `simplest` is the most ordinary case
+        that fails alike; the judgement is of either.
 
         Returns:
             Whether it breaks or refuses what the contract asks.
@@ -311,9 +309,7 @@ def _line(verdict: Verdict) -> str:
 def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
     """The verdict where what decides was not tried, and nothing that decides failed.
 
-    Args:
-        key: of the obligation.
-        unjudged: what became of a case that would have tried it; None where there was none.
+    `unjudged` is what became of a case that would have tried it; None where there was none.
     """
     match unjudged:
         case Void(reason=reason) | Unrefereeable(reason=reason):

@@ -42,11 +42,8 @@ def compare(
 ) -> Difference:
     """Compare a floating-point output with its float64 reference.
 
-    Args:
-        output: in the output dtype.
-        reference: float64; a finite value beyond the output dtype's range counts as infinite.
-        bound: float64 error allowed per element; infinite where the element is not settled.
-        rounded: the reference rounded to the output dtype.
+    A finite value beyond the output dtype's range counts as infinite; the bound is infinite where
+    the element is not settled.
     """
     if output.numel() > PART:
         return _in_parts(output, reference, bound, rounded)

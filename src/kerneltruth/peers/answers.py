@@ -39,11 +39,8 @@ Answer = tuple[torch.Tensor, ...] | NoAnswer
 def answer(observation: Observation, mutated: Sequence[torch.Tensor] = ()) -> Answer:
     """Turn an observation into an answer.
 
-    Args:
-        observation: what the child reported; guards and input digests are ignored, as by every
-            peer.
-        mutated: for an in-place task, its inputs after the call, used as outputs if the entry
-            returned none.
+    Guards and input digests are ignored, as by every peer. `mutated` are the inputs of an in-place
+    task after the call, used as outputs if the entry returned none.
     """
     if observation.ended != "returned":
         lines = (observation.message or "").strip().splitlines()

@@ -29,13 +29,7 @@ def run_check(
 ) -> DtypeOutcome:
     """Run one check in one dtype.
 
-    Args:
-        check: the check.
-        task: the task of the candidate.
-        dtype: one of the task's main dtypes.
-        seed: all draws derive from it.
-        execute: runs the candidate on a draw.
-        cache: draws and references that other candidates of the task may share.
+    All draws derive from the seed; other candidates of the task may share the cache.
     """
     setting = Setting(task=task, dtype=dtype, seed=seed, cache=cache or DrawCache())
     protocol = check.protocol(setting)
@@ -63,14 +57,6 @@ def run_all(
     """Run the checks on one candidate; a draw that several checks share is executed once.
 
     After two timeouts the candidate is not run again: every further draw gets that answer.
-
-    Args:
-        task: the task of the candidate.
-        execute: runs the candidate on a draw.
-        seed: all draws derive from it.
-        checks: the checks to run.
-        dtypes: which of the task's main dtypes to try; all by default.
-        cache: draws and references that other candidates of the task may share.
     """
     answers: dict[str, Answer] = {}
     shared = cache or DrawCache()

@@ -50,9 +50,7 @@ def of_timed_suite(document: TimedSuiteDocument) -> int:
 def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
     """Return 0 if every attempt has its outcome; 3 if this machine spoilt some.
 
-    Args:
-        document: of `run`.
-        by_candidates: whether a judged candidate that is not right gives 1.
+    With `by_candidates`, a judged candidate that is not right gives 1.
     """
     if by_candidates and any(is_wrong(c.verdict) for c in document.candidates):
         return BAD

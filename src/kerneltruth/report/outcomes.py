@@ -112,9 +112,7 @@ def _message(failing: Sequence[str], reason: str, smallest: str | None, finding:
 def of_run(run: Path, candidates: Path) -> Suite:
     """Return the outcomes of a run, one per attempt.
 
-    Args:
-        run: its directory.
-        candidates: where its submissions were read from.
+    `candidates` is where its submissions were read from.
     """
     study = read_study([run])
     about = study.runs[0]

@@ -96,12 +96,8 @@ def read_candidate(
 ) -> Candidate:
     """Recognize a candidate from its source text.
 
-    Args:
-        source: the text.
-        path: its name in messages.
-        task_names: the functions that may be entries, when no task is given.
-        task: the name of the task, when it is known.
-        entry: the function that the task requires, if different from its name.
+    Without a task, functions with names of `task_names` may be entries; `entry` is the function
+    that the task requires, if different from its name. `path` stands in messages.
 
     Raises:
         CandidateError: not Python, no entry, or more than one.

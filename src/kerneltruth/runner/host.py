@@ -99,12 +99,9 @@ class Runner:
     ) -> Session:
         """Open a session for the candidate; its child is loading when this returns.
 
-        Args:
-            candidate: to be loaded.
-            mode: what the child does with it.
-            ahead: whether the child only starts, and loads nothing before its first request.
-            cold: whether it compiles from scratch, and as PyTorch does.
-            cache: where compiled files go, instead of the candidate's own folder.
+        With `ahead` the child only starts, and loads nothing before its first request. With `cold`
+        it compiles from scratch, and as PyTorch does. Compiled files go to the candidate's own
+        folder, or to `cache`.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.

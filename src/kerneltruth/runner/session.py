@@ -140,10 +140,7 @@ class Session:
 
         A lost child takes what it holds with it: nothing is retried.
 
-        Args:
-            message: the request.
-            sizes: for `Show`, bytes of the inputs that are shown.
-            deadline_s: seconds that it may take.
+        For `Show`, `sizes` are bytes of the inputs that are shown.
         """
         if self._link is None:
             return Observation(ended="lost", message="the child that was timed is gone")

@@ -50,13 +50,8 @@ class Zygote:
     ) -> None:
         """Start it.
 
-        Args:
-            interpret: whether Triton interprets kernels in it.
-            hide_cuda: whether it sees no device.
-            work_root: where to create its folder.
-            compiles: whether it also imports what `torch.compile` needs.
-            built: where to keep Triton's access to the CUDA driver between runs; None leaves it to
-                each child.
+        It also imports what `torch.compile` needs if it compiles. `built` keeps Triton's access to
+        the CUDA driver between runs; None leaves it to each child.
         """
         environment = zygote_environment(interpret=interpret, hide_cuda=hide_cuda)
         options = ["--compiles"] if compiles else []

@@ -81,10 +81,7 @@ def environment_fingerprint(
 ) -> dict[str, str | None]:
     """Return what a result may depend on; null if this machine has none or it was not requested.
 
-    Args:
-        device: "cpu" or "cuda:N".
-        name: the device's common name; reading it needs a separate process on CUDA.
-        driver: version of the device's driver.
+    Reading a device's common name needs a separate process on CUDA.
     """
     cuda: str | None = None
     if device != "cpu":

@@ -33,10 +33,8 @@ class Ledger(Generic[L]):
     def __init__(self, path: Path, *, keep: Keep[L], lines_are: str = "attempt") -> None:
         """Read the existing lines.
 
-        Args:
-            path: the file.
-            keep: returns the part of a line that stays in memory.
-            lines_are: the noun for a line's content in messages.
+        `keep` returns the part of a line that stays in memory; `lines_are` is the noun for its
+        content in messages.
 
         Raises:
             UserError: the file cannot be read, or a line before the last is damaged.
@@ -81,9 +79,7 @@ class Ledger(Generic[L]):
     def append(self, key: str, line: object) -> None:
         """Append a line; it is on disk when this returns.
 
-        Args:
-            key: must be new to the file.
-            line: a model, or a mapping.
+        The key must be new to the file.
 
         Raises:
             EnvironmentFault: the disk is full, or another process is writing.

@@ -46,11 +46,8 @@ class RunStore(Generic[L]):
     def create(cls, path: Path, manifest: Manifest, *, keep: Keep[L]) -> RunStore[L]:
         """Begin a run in a directory that does not exist or is empty.
 
-        Args:
-            path: the directory.
-            manifest: describes the run.
-            keep: returns the part of a result line that stays in memory, for `results`; the disk
-                holds the whole line.
+        `keep` returns the part of a result line that stays in memory, for `results`; the disk holds
+        the whole line.
 
         Raises:
             UserError: the directory is not empty.
@@ -105,9 +102,7 @@ class RunStore(Generic[L]):
     def append(self, key: str, line: object) -> None:
         """Append one attempt's result; it is on disk when this returns.
 
-        Args:
-            key: names the attempt within the run; each has exactly one result.
-            line: a model, or a mapping.
+        The key names the attempt within the run; each has exactly one result.
 
         Raises:
             EnvironmentFault: the disk is full, or another process is writing the run.
@@ -125,11 +120,8 @@ class RunStore(Generic[L]):
 
         Inputs come first, so that a stored finding is complete.
 
-        Args:
-            finding: replaces an earlier finding with the same id.
-            inputs: logical inputs by name; None for an absent one.
-            limit_bytes: larger inputs are not stored; replay makes them from the seed and compares
-                digests.
+        It replaces an earlier finding with the same id. For inputs over the limit, replay makes
+        them from the seed and compares digests.
 
         Returns:
             The finding's file.

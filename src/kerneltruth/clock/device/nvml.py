@@ -80,9 +80,7 @@ def chosen(
 def open_telemetry(device: str, *, root: int | None = None) -> NvmlTelemetry | NoTelemetry:
     """Telemetry of `cuda:N`, as this process sees devices; none of a CPU, or without NVML.
 
-    Args:
-        device: `cpu` or `cuda:N`.
-        root: the process whose descendants are ours; by default this one.
+    Descendants of `root` are ours; by default those of this process.
     """
     if not device.startswith("cuda"):
         return NoTelemetry()

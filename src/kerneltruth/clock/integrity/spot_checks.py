@@ -58,12 +58,7 @@ def count_checked(calls: int) -> int:
 def batches_to_check(batches: int, spot_checks: int, *, blocks: int, rng: Stream) -> list[int]:
     """After which of the fewest blocks a sampled batch follows; an index for each batch.
 
-    Args:
-        batches: how many, if each has `ENOUGH` calls sampled.
-        spot_checks: checked calls of a batch.
-        blocks: the fewest there are, which limits the batches: more would cost as much as the
-            blocks.
-        rng: which.
+    More batches than blocks would cost as much as the blocks, so there are as many at most.
     """
     wanted = math.ceil(batches * ENOUGH / spot_checks)
     return rng.integers(min(max(batches, wanted), max(batches, blocks)), 0, blocks).tolist()
@@ -79,12 +74,8 @@ def spot_check_of(
 ) -> SpotCheck:
     """Choose which of these calls are checked.
 
-    Args:
-        groups: rows of calls that follow each other, in the order in which they are made.
-        elements: how many each output has.
-        sources: in how many spare rows known contents wait.
-        slot: of the benchmark.
-        rng: which calls and which elements.
+    Groups are rows of calls that follow each other, in the order in which they are made; known
+    contents wait in `sources` spare rows.
     """
     buffers = tuple(
         group[i]

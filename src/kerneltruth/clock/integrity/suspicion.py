@@ -149,11 +149,8 @@ def was_hindered(
     Batches of a kernel at the power limit scatter by some percent. Therefore three quarters of
     those beside the candidate must be slower than three quarters of those without it.
 
-    Args:
-        benchmark: with the candidate.
-        baseline: the baseline's name.
-        alone_s: of its calls in batches without the candidate.
-        capped: whether the device was at its power's limit beside the candidate.
+    `alone_s` are seconds of its calls in batches without the candidate; `capped` says whether the
+    device was at its power's limit beside the candidate.
     """
     share = HINDERED_CAPPED if capped else HINDERED
     beside = sorted(batch.per_call_s for batch in batches_of(benchmark, baseline))

@@ -26,10 +26,7 @@ def why_elsewhere(ran: Operators) -> str | None:
 def most_s(ran: Operators, *, floor_s: float, launch_s: float) -> float:
     """Return the most seconds of a baseline's call; infinite if PyTorch itself waits for a host.
 
-    Args:
-        ran: what it runs.
-        floor_s: of the task's case.
-        launch_s: of a call that does nothing, as measured on the device.
+    `launch_s` is measured: a call that does nothing.
     """
     return math.inf if ran.factors else MOST * max(floor_s, ran.launches * launch_s)
 

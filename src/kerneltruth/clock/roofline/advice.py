@@ -70,13 +70,8 @@ def advise(
 ) -> Advice:
     """Advice for one call.
 
-    Args:
-        seconds: it takes.
-        floor: of its case.
-        ceilings: of the device.
-        launch_s: seconds of launching it; None where it was not measured.
-        binaries: its kernels, compiled for the device it ran on.
-        profiles: its launches as Nsight Compute saw them.
+    `binaries` are its kernels, compiled for the device it ran on; `profiles` its launches as Nsight
+    Compute saw them; `launch_s` is None where it was not measured.
     """
     bound = regime(seconds, floor, launch_s=launch_s, matrix_units=uses_matrix_units(binaries))
     compute = floor.flops / seconds / floor.flops_per_s if floor.flops_per_s else None

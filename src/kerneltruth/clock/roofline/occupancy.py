@@ -60,11 +60,8 @@ def occupancy(
 ) -> Occupancy | None:
     """Occupancy of a kernel, or None for a target whose limits are not known here.
 
-    Args:
-        target: such as `sm_90` or `sm_90a`.
-        num_warps: of a block.
-        registers: of a thread; None does not limit.
-        shared_bytes: of a block; None does not limit.
+    The target is such as `sm_90` or `sm_90a`; None for registers of a thread or shared bytes of a
+    block does not limit.
     """
     device = MULTIPROCESSORS.get(target.rstrip("af"))
     if device is None or num_warps < 1:

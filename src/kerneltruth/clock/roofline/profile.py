@@ -113,10 +113,7 @@ def ncu_command(
 ) -> list[str]:
     """Return the command that profiles some launches of a program and prints CSV.
 
-    Args:
-        program: its command line; it says to the profiler when to begin.
-        kernel: the exact name of the kernel; None profiles any.
-        launches: how many to profile.
+    The program says to the profiler when to begin; without a kernel's exact name, any is profiled.
     """
     sections = [word for name in SECTIONS for word in ("--section", name)]
     which = [] if kernel is None else ["--kernel-name", kernel]

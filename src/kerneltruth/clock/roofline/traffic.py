@@ -71,11 +71,7 @@ def needed_bytes(task: Task, case: Case, inputs: Inputs, *, kept: Collection[str
 
     It costs a call of the reference and one backwards: ask only where a time is below the floor.
 
-    Args:
-        task: the case's.
-        case: what is called.
-        inputs: of one call.
-        kept: tensors that are the same for every call, and so may stay in a cache.
+    Tensors in `kept` are the same for every call, and so may stay in a cache.
     """
     total = 0.0
     stays = {*kept, *task.writable(inputs.scalars, inputs.tensors)}

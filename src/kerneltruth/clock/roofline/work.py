@@ -152,10 +152,7 @@ class Floor:
 def work_of(task: Task, case: Case, *, output_bytes: int | None = None) -> Work:
     """Bytes and operations of a case whose tensors are contiguous.
 
-    Args:
-        task: the case's.
-        case: what is called.
-        output_bytes: of all outputs (see `traffic.output_bytes`); without, they do not count.
+    Outputs count only if their bytes are given (see `traffic.output_bytes`).
     """
     settings = task.scalars(case.sizes, case.settings)
     scope = task.scope(case.sizes, settings, itemsize=itemsize(case.dtype))
@@ -188,12 +185,7 @@ def floor(
 ) -> Floor:
     """Return the floor of one call.
 
-    Args:
-        task: the case's.
-        case: what is called.
-        ceilings: of the device.
-        output_bytes: as in `work_of`.
-        cold: whether inputs come from memory; if not, what fits into the L2 cache costs nothing.
+    Cold inputs come from memory; otherwise what fits into the L2 cache costs nothing.
     """
     work = work_of(task, case, output_bytes=output_bytes)
     moved = work.bytes if cold else max(work.bytes - ceilings.l2_bytes, 0)
@@ -297,12 +289,8 @@ def limit_of(
       of them was not measured, operations set no limit.
     - Three quarters of what the measured rates give, since they may fall short of the device.
 
-    Args:
-        task: the case's.
-        case: what is called.
-        ceilings: of the device.
-        read_bytes: of inputs that every call must read from memory.
-        output_elements: of all outputs together; without, operations set no limit.
+    Every call must read `read_bytes` from memory; without `output_elements`, those of all outputs,
+    operations set no limit.
     """
     rate = ceilings.read_bytes_per_s or _READ_OVER_COPY * ceilings.copy_bytes_per_s
     memory_s = MARGIN * read_bytes / rate

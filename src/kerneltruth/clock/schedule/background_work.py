@@ -44,9 +44,8 @@ class BackgroundWork:
     ) -> None:
         """Start with no batch running.
 
-        Args:
-            finish: waits until the device has done what this process asked it for.
-            stop_s: seconds for which batches wait for processes to stop.
+        `finish` waits until the device has done what this process asked it for; batches wait
+        `stop_s` for processes to stop.
         """
         self._finish = finish
         self._stop_s = stop_s

@@ -194,10 +194,7 @@ class BatchRunner:
     def capture(self, side: Side, *, elements: tuple[int, ...] = (), sources: int = 0) -> bool:
         """Capture the calls of a side in graphs, unless that was tried before.
 
-        Args:
-            side: whose calls.
-            elements: see `spot_check_of`; none if no calls are checked.
-            sources: see `spot_check_of`.
+        Without elements no calls are checked (see `spot_check_of`).
 
         Returns:
             Whether they are captured.

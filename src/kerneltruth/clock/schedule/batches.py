@@ -124,11 +124,7 @@ class BenchmarkBatches:
     ) -> Batch:
         """Run a batch over these buffers or groups; draw its contents if they are left out.
 
-        Args:
-            side: whose batch.
-            order: from `draw_order`.
-            contents: of all calls.
-            show: whether the final call gets known contents, and its result is kept.
+        With `show`, the final call gets known contents, and its result is kept.
         """
         buffers = [buffer for g in order for buffer in side.groups[g]] if self.graphs else order
         self._last_order = order

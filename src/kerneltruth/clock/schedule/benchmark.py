@@ -79,9 +79,6 @@ class InterleavedBenchmark(BenchmarkBatches):
     def prepare(self, disturbance: Callable[[], str | None] = _calm) -> None:
         """Prepare all sides: allocate inputs, compile, and decide how calls are made.
 
-        Args:
-            disturbance: see `run`.
-
         Raises:
             SideError: a side cannot.
             NotValid: a side is no valid baseline.
@@ -98,11 +95,9 @@ class InterleavedBenchmark(BenchmarkBatches):
     ) -> None:
         """Run blocks until there are enough, or the budget is spent.
 
-        Args:
-            enough: whether the blocks so far suffice; asked past the fewest blocks only.
-            disturbance: says what disturbed the device since it was last asked, if anything did:
-                such a block is repeated.
-            most: blocks in all, if more than the effort allows.
+        `enough` is asked past the fewest blocks only. `disturbance` says what disturbed the device
+        since it was last asked, if anything did: such a block is repeated. `most` counts blocks in
+        all, if more than the effort allows.
         """
         with self._step(BenchmarkStep.MEASURE):
             least, usual = self.effort.blocks
@@ -189,11 +184,8 @@ class InterleavedBenchmark(BenchmarkBatches):
     ) -> dict[str, list[float]]:
         """Return seconds of a call of these baselines, batch by batch, without the candidate.
 
-        Args:
-            names: of these baselines.
-            batches: of each.
-            settle_s: so long, and for one batch of each at least, nothing counts: after a pause the
-                device is cool and quick for a while.
+        For `settle_s`, and for one batch of each at least, nothing counts: after a pause the device
+        is cool and quick for a while.
         """
         with self._step(BenchmarkStep.TIME_ALONE):
             sides = [s for s in self.sides[1:] if s.name in names]

@@ -63,10 +63,8 @@ def retime_baselines(
 ) -> BaselinesAlone:
     """Time baselines of a benchmark whose candidate is gone.
 
-    Args:
-        benchmark: its blocks have what baselines took beside the candidate.
-        beaten: names of the baselines that it is about.
-        capped: whether the device was at its power's limit beside the candidate.
+    The benchmark's blocks have what baselines took beside the candidate, `capped` if the device was
+    at its power's limit then; `beaten` are names of the baselines that it is about.
     """
     found = BaselinesAlone(alone_s={})
     for batches, settle_s in ((FEW_BATCHES, SETTLE_S if capped else 0.0), (MORE_BATCHES, SETTLE_S)):

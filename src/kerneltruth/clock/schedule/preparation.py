@@ -24,10 +24,8 @@ def prepare_sides(
 ) -> None:
     """Prepare all sides, and decide how many buffers they have and whether calls are captured.
 
-    Args:
-        batches: of the benchmark.
-        too_long: says why a baseline whose calls were estimated takes too long, if it does.
-        disturbance: says what disturbed the device since it was last asked, if anything did.
+    `too_long` says why a baseline whose calls were estimated takes too long, if it does;
+    `disturbance` what disturbed the device since it was last asked, if anything did.
 
     Raises:
         SideError: a side cannot.

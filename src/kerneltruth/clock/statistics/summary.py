@@ -125,10 +125,7 @@ def ratio_interval(
     Safe for blocks whose number was decided by `enough`. Below 6 blocks (at 95%) no exact interval
     exists, and one of normal theory is given; from one block alone it reaches from 0 to infinity.
 
-    Args:
-        blocks: of one candidate and one baseline.
-        level: how often the interval shall cover the true ratio.
-        noise_floor: see `between_processes`; None for a ratio that holds for these processes only.
+    Without a noise floor (see `between_processes`) the ratio holds for these processes only.
     """
     if not blocks:
         raise InternalError("no blocks to take a ratio of")
@@ -148,10 +145,8 @@ def between_processes(bare: Interval, blocks: int, *, noise_floor: float) -> Int
     noise floor of 0.3% alone, and 98.1% to 100% with `SCATTER` of the blocks' standard deviation;
     among 648 others, which did not enter the choice, 95.4% to 98.6% do.
 
-    Args:
-        bare: from `ratio_interval`.
-        blocks: how many it is of.
-        noise_floor: half-width, in logs, of what differs between processes whatever the scatter.
+    The noise floor is the half-width, in logs, of what differs between processes whatever the
+    scatter.
     """
     if bare.half_width == math.inf:
         return bare

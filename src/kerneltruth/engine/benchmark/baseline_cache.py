@@ -50,14 +50,7 @@ class BaselineCache:
     ) -> None:
         """Start no process yet.
 
-        Args:
-            runner: whose children are timed.
-            baselines: their names.
-            seed: of contents.
-            sources: gives a task's candidates.
-            most: tasks that may have live baselines at a time.
-            memory: of the runner's device; None asks the device.
-            make: makes the baselines of one task.
+        At most `most` tasks have live baselines at a time; without `memory` the device is asked.
         """
         self._runner = runner
         self._baselines = baselines

@@ -38,10 +38,7 @@ class BaselineProcesses:
     def open(self, source: Candidate, mode: Mode, *, shared: bool) -> Session:
         """Open a session for a baseline, which is loading when this returns.
 
-        Args:
-            source: the baseline.
-            mode: "time", or "time_compiled" where PyTorch compiles it, too.
-            shared: whether it may take an idle process, and hand its own on.
+        A shared session may take an idle process, and hand its own on.
         """
         if not shared:
             return self._runner.open(source, mode=mode)

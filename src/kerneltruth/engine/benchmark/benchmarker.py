@@ -66,15 +66,10 @@ class Benchmarker:
     ) -> None:
         """A benchmarker.
 
-        Args:
-            runner: provides the timed children.
-            machine: what is known of the device.
-            seed: of contents and of the order of calls; secret from candidates.
-            baselines: names from `BASELINES`.
-            effort: what a benchmark may cost.
-            cold: whether Triton candidates compile from scratch, so that compiling can be timed.
-            itself: whether the candidates are eager PyTorch, prepared with the baselines.
-            sources: gives a task's `eager` and `control` candidates, where they exist.
+        The seed, of contents and of the order of calls, is secret from candidates. `cold` has
+        Triton candidates compile from scratch, so that compiling can be timed. With `itself` the
+        candidates are eager PyTorch, prepared with the baselines. `sources` gives a task's `eager`
+        and `control` candidates, where they exist.
         """
         check_baselines(baselines)
         self._runner = runner
@@ -132,11 +127,8 @@ class Benchmarker:
     ) -> CandidateTimes:
         """Time a candidate on the task's shapes.
 
-        Args:
-            task: the task.
-            candidate: one of its candidates.
-            dtype: of the shapes; None takes the task's first.
-            then: the next candidate: its process starts early, and loads nothing yet.
+        Without a dtype it takes the task's first. The process of `then`, the next candidate, starts
+        early, and loads nothing yet.
         """
         shapes = self.shapes(task, candidate, dtype=dtype, then=then)
         while True:

@@ -231,11 +231,8 @@ def known_machine(
 ) -> Machine:
     """Return the machine of a runner; measure it if that was not done.
 
-    Args:
-        runner: runs on the device.
-        again: whether to measure all the same.
-        root: the process whose descendants may use the device while something is timed.
-        instruments: what measures; None takes those of this machine.
+    With `again` it is measured all the same. Descendants of `root` may use the device while
+    something is timed.
 
     Raises:
         EnvironmentFault: it cannot be measured.

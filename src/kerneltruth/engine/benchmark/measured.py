@@ -54,11 +54,7 @@ def times_of(
 ) -> CandidateTimes:
     """Return what was measured, before beaten baselines are timed again.
 
-    Args:
-        measured: the benchmarks.
-        shapes: what each has shown.
-        task_baselines: of the task, with the seconds that they took.
-        ready_s: seconds in which baselines got ready; the first task of a part has those of all.
+    Baselines got ready in `ready_s`; the first task of a part has those of all.
     """
     peaks = [{s.name: s.peak_bytes for s in f.benchmark.sides} for f in measured.benchmarks]
     others = dict.fromkeys(name for p in peaks for name in p if name != CANDIDATE)

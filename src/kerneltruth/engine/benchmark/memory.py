@@ -85,10 +85,7 @@ def memory_of(device: str) -> DeviceMemory:
 def limit_memory(effort: Effort, total: int, children: int) -> Effort:
     """Limit each child's input buffers to its share of the memory that contexts leave.
 
-    Args:
-        effort: of a benchmark.
-        total: bytes of the device's memory; 0 limits nothing.
-        children: that have a context.
+    A total of 0 bytes limits nothing; `children` have a context.
     """
     if not total:
         return effort

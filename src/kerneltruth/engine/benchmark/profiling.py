@@ -35,12 +35,8 @@ def profile(
 ) -> tuple[Profile, ...]:
     """Call the candidate under `ncu`, and read what it says of some launches of a kernel.
 
-    Args:
-        candidate: runs in a process of ncu, with no wall around it.
-        task: its task.
-        case: gives the shape and the inputs.
-        device: a CUDA device.
-        kernel: the name of the candidate's kernel; None profiles whatever is launched first.
+    The candidate runs in a process of ncu, with no wall around it; without a kernel's name,
+    whatever is launched first is profiled.
 
     Raises:
         EnvironmentFault: ncu may not count here, or takes too long.

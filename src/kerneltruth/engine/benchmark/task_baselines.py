@@ -69,14 +69,8 @@ class TaskBaselines:
     ) -> None:
         """Start no process yet.
 
-        Args:
-            task: the task.
-            cases: on which it is timed.
-            processes: the baselines' processes.
-            baselines: by name, see `BASELINES`.
-            seed: seed of the contents with known results.
-            background: work that pauses while batches run.
-            due_ahead_bytes: inputs up to this size have expected results computed ahead.
+        Work in the background pauses while batches run. Inputs up to `due_ahead_bytes` have
+        expected results computed ahead.
         """
         self.task = task
         self.cases = cases
@@ -124,10 +118,7 @@ class TaskBaselines:
 
         Also computes expected results where that takes little memory or happens in other processes.
 
-        Args:
-            effort: of the benchmarks to come.
-            room: whether the device has memory for more; otherwise the rest waits for the task's
-                turn.
+        What the device has no room for waits for the task's turn.
         """
         with self._quiet.beside(self._sessions):
             for case in self.cases:

@@ -106,12 +106,6 @@ def time_suite(
 
     Ctrl-C and a spent budget end it early: the document lists what was timed and what was not.
 
-    Args:
-        options: the suite, and the budget.
-        runner: one that is warming up.
-        start: when the command began.
-        benchmarker: what times; None takes `benchmarker_of_itself`.
-
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """

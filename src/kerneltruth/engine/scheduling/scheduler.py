@@ -57,9 +57,8 @@ class Scheduler(Protocol[J, R_co]):
 
         Closing the iterator ends what is at work.
 
-        Args:
-            jobs: in order of preference, taken as they are needed; jobs of one task go to one judge
-                where possible.
+        Jobs, in order of preference, are taken as they are needed; jobs of one task go to one judge
+        where possible.
 
         Raises:
             UserError, EnvironmentFault: a job raised it.

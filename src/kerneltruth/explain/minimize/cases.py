@@ -143,11 +143,8 @@ def passes(
 ) -> list[Pass[Case]]:
     """Return the passes that shrink a case of the task, in the order that needs the fewest tries.
 
-    Args:
-        task: what the case tests.
-        literalize: returns the same case with its drawn values as literals.
-        blocks: block sizes of the candidate; one more than each is tried early.
-        swept: how many of the smallest shapes are always tried.
+    `literalize` returns the same case with its drawn values as literals. One more than each block
+    size of the candidate is tried early, and the `swept` smallest shapes always.
     """
     found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
     if not task.dims:

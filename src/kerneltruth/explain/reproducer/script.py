@@ -49,14 +49,8 @@ def script(
 
     The script exits with 1 if the kernel is wrong, 0 if right, 2 if it cannot run.
 
-    Args:
-        task: names the inputs that the operator writes by contract.
-        candidate: included verbatim.
-        expectation: of the failing case: inputs, expected outputs and bounds.
-        placed: the memory layout of each input; its guard bytes are not kept.
-        verdict: the judge's conclusion.
-        explanation: where and how the output is wrong.
-        config: which configuration of an autotuned kernel failed.
+    The candidate is included verbatim. `config` says which configuration of an autotuned kernel
+    failed.
     """
     settings = {
         **_call(task, expectation, placed),

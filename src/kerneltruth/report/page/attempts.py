@@ -160,12 +160,9 @@ def page_data(
 ) -> PageData:
     """Put all attempts into columns.
 
-    Args:
-        study: the runs.
-        said: of each attempt, in a few words, what is wrong with it.
-        numbers: number of each source that the page carries, by hash.
-        details: number of the first attempt of each part of the details.
-        sources: number of the first source of each part of the sources.
+    `said` is what is wrong with each attempt, in a few words; `numbers` has the number of each
+    source that the page carries, by hash; `details` and `sources` the number of the first item of
+    each part.
     """
     names = _Numbering(study)
     flags, before = _flags(study), _before(study.attempts)

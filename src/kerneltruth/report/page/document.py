@@ -113,13 +113,8 @@ def page_document(
 ) -> Page:
     """Make the document of the page on runs.
 
-    Args:
-        material: what was read of them.
-        title: None names the runs.
-        ranks: whether methods are ranked, and the best kernels of each task shown.
-        seed: of the resampling behind the deviance.
-        most_detail_bytes: what details may take on the page, compressed; the rest is left out.
-        most_source_bytes: likewise sources.
+    Methods are ranked, and the best kernels of each task shown, with `ranks`. Details and sources
+    that take more bytes, compressed, are left out.
     """
     study, answers = material.study, material.study.answers
     found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=KS, seed=seed)

@@ -54,9 +54,8 @@ class LogScale:
     def ticks(self, *, apart: float = 0.0) -> list[AxisTick]:
         """Return the places of round factors, with their names.
 
-        Args:
-            apart: percent of the way that a name takes. Where there is less room for it, beside the
-                name of 1 or others or at the ends, it is left out.
+        A name takes `apart` percent of the way. Where there is less room for it, beside the name of
+        1 or others or at the ends, it is left out.
         """
         candidates = _NEAR_TICKS if self.high / self.low <= 20 else _TICKS
         found = [value for value in candidates if self.low <= value <= self.high]

@@ -45,9 +45,8 @@ def work_of(call: Callable[[], Any], device: torch.device) -> KernelWork:
 def shared_out(records: Iterable[Record], own: Collection[str]) -> tuple[KernelRun, ...]:
     """Return the kernels of the records, most device time first.
 
-    Args:
-        records: a name as the profiler gives it, and seconds, for each launch of all calls.
-        own: names of the candidate's kernels, with their namespaces.
+    A record has a name as the profiler gives it, and seconds, for each launch of all calls; `own`
+    are names of the candidate's kernels, with their namespaces.
     """
     seconds: defaultdict[str, float] = defaultdict(float)
     launches: Counter[str] = Counter()

@@ -116,9 +116,8 @@ def uncounted() -> Iterator[None]:
 def collect(values: Sequence[Any], *, seen: bool) -> KernelWork | None:
     """Return whose work the call was; None if the judge did not request it.
 
-    Args:
-        values: the leaves of what the entry returned.
-        seen: whether launches of kernels in the candidate's language are, if none was.
+    Values are the leaves of what the entry returned; `seen` says whether launches of kernels in the
+    candidate's language are, if none was.
     """
     if _State.kernels == "run":
         return None

@@ -85,9 +85,7 @@ def lean() -> bool:
 def install(kit: str | None) -> None:
     """Intercept PyTorch's builds in this process.
 
-    Args:
-        kit: a folder of precompiled headers, which need not be there; None leaves the builds as
-            they are.
+    The kit, a folder of precompiled headers, need not be there; None leaves the builds as they are.
 
     Raises:
         UnsupportedError: PyTorch's build tools lack what they import.
@@ -181,10 +179,6 @@ def included(texts: Sequence[str], originals: Path) -> str:
     """Lines that include the operators that sources name.
 
     All of them, since a call without a namespace finds them by its arguments.
-
-    Args:
-        texts: the sources.
-        originals: where PyTorch's own headers lie.
     """
     called = {name for text in texts for name in _CALLABLE.findall(text)}
     names = sorted(called.union(_VARIANT.sub("", name) for name in called))

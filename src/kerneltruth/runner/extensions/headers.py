@@ -39,12 +39,7 @@ _begun: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 def write_headers(folder: Path, originals: Path) -> None:
-    """Write the folder that precedes PyTorch's headers; an existing one stays as it is.
-
-    Args:
-        folder: to create.
-        originals: where PyTorch's own headers are.
-    """
+    """Write the folder that precedes PyTorch's headers; an existing one stays as it is."""
     if folder.exists():
         return
     text = (originals / FUNCTIONS).read_text()
@@ -61,9 +56,7 @@ def write_headers(folder: Path, originals: Path) -> None:
 def kit_folder(root: Path, environment: Mapping[str, str]) -> Path:
     """Return the folder under `root` for headers precompiled for this Python and PyTorch.
 
-    Args:
-        root: a folder for kits.
-        environment: in which the compiler runs.
+    The compiler runs in this environment.
     """
     return root / f"kit-{_key(environment)}"
 

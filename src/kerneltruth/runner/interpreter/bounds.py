@@ -54,12 +54,8 @@ def lanes(
 ) -> Array | None:
     """Return which lanes to perform; None if all unmasked lanes are within bounds.
 
-    Args:
-        addresses: of each lane's element.
-        mask: the lanes that are on; None if all are.
-        size: of an element, in bytes.
-        program: which program of the grid asks.
-        write: whether it is a store or an atomic operation.
+    A size is in bytes. `program` is the one of the grid that asks, to `write` by a store or an
+    atomic operation.
     """
     if write and stores.is_on():
         stores.note(addresses, mask)
