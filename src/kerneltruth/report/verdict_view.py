@@ -43,8 +43,7 @@ def check_view(document: CheckDocument) -> RenderableType:
         table.add_row("", f"the same name stands for {others} too: choose with --task")
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
     _profile(table, {k: e for k, e in document.profile.items() if k != "kernel"})
-    if document.kernel is not None:
-        table.add_row("kernel", whose_work(document.kernel))
+    _work(table, document)
     _declined(table, document.declined)
     _noted(table, document)
     for reason, count in document.void.items():
@@ -114,6 +113,11 @@ def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
         reasons[entry.reason or ""].append(key)
     for reason, keys in reasons.items():
         table.add_row("not tried", f"{', '.join(keys)}: {reason}")
+
+
+def _work(table: Table, document: CheckDocument) -> None:
+    if document.kernel is not None:
+        table.add_row("kernel", whose_work(document.kernel))
 
 
 def _noted(table: Table, document: CheckDocument) -> None:
