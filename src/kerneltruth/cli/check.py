@@ -34,6 +34,8 @@ def check(
     task: options.TaskName = None,
     suite: options.SearchedSuite = None,
     tasks: options.TasksFile = None,
+    reference: options.Reference = None,
+    entry: options.Entry = None,
     dtypes: Dtypes = None,
     strategies: options.Strategies = None,
     cases: Cases = None,

@@ -76,6 +76,16 @@ TasksFile = Annotated[
     Path | None,
     typer.Option("--tasks", help="A Python file that declares tasks of yours: the suite to use."),
 ]
+Reference = Annotated[
+    Path | None,
+    typer.Option(
+        "--reference", help="A Python file of yours with a function and inputs(): the task."
+    ),
+]
+Entry = Annotated[
+    str | None,
+    typer.Option("--entry", help="The function to call, where a file has several."),
+]
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
 ]
@@ -124,26 +134,33 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
             A file of `tasks` is the suite.
         fields: further fields.
     """
-    if given.get("tasks") is not None:
-        given = {**given, "suite": chosen_suite(given.get("suite"), given["tasks"])}
+    own = chosen_suite(given.get("suite"), given.get("tasks"), given.get("reference"))
+    given = {**given, "suite": own}
     named = {f.name: given.get(f.name) for f in dataclasses.fields(kind)}
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if v is not None}
     return kind(**values | fields)
 
 
-def chosen_suite(suite: str | None, tasks: Path | None) -> str | None:
-    """Return the suite that `--suite` or `--tasks` names; None if neither is given.
+def chosen_suite(
+    suite: str | None, tasks: Path | None, reference: Path | None = None
+) -> str | None:
+    """Return the suite that `--suite`, `--tasks` or `--reference` names; None without any.
 
     Raises:
-        UserError: both are given.
+        UserError: two of them are given.
     """
-    if tasks is None:
+    given = {"tasks": tasks, "reference": reference}
+    files = [(option, path) for option, path in given.items() if path is not None]
+    if not files:
         return suite
-    if suite not in (None, DEFAULT_SUITE):
+    (option, path), *others = files
+    stated = None if suite in (None, DEFAULT_SUITE) else f"--suite {suite}"
+    other = stated or next((f"--{name} {file}" for name, file in others), None)
+    if other is not None:
         from kerneltruth.errors import UserError
 
-        raise UserError(f"--tasks {tasks}: it is a suite of its own; leave out --suite {suite}")
-    return f"tasks:{tasks}"
+        raise UserError(f"--{option} {path}: it is a suite of its own; leave out {other}")
+    return f"{option}:{path}"
 
 
 def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:

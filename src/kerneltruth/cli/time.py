@@ -50,6 +50,8 @@ def time_(
     task: options.TaskName = None,
     suite: options.SearchedSuite = None,
     tasks: options.TasksFile = None,
+    reference: options.Reference = None,
+    entry: options.Entry = None,
     dtype: Dtype = None,
     baselines: Against = None,
     budget_s: Budget = 2.0,

@@ -137,12 +137,21 @@ def only_function(source: str) -> tuple[str, ...]:
     If a prompt does not name the function, this is the entry.
     """
     try:
-        tree = _parse(source, "<candidate>")
-    except UserError:
+        public = public_functions(source, "<candidate>")
+    except CandidateError:
         return ()
-    functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
-    public = {n for s in functions for n in _bound(s, ()) if not n.startswith(("_", "test_"))}
-    return tuple(public) if len(public) == 1 else ()
+    return public if len(public) == 1 else ()
+
+
+def public_functions(source: str, path: str) -> tuple[str, ...]:
+    """Return the functions that a source defines, without kernels, helpers (`_name`) and tests.
+
+    Raises:
+        CandidateError: it is not Python.
+    """
+    functions = [s for s in _parse(source, path).body if isinstance(s, ast.FunctionDef)]
+    found = (n for s in functions for n in _bound(s, ()) if not n.startswith(("_", "test_")))
+    return tuple(dict.fromkeys(found))
 
 
 def returns_value(source: str, entry: str) -> bool:

@@ -25,7 +25,7 @@ from kerneltruth.tasks.registry import Listed
 
 # How an option names such a file: `--tasks FILE` is `--suite tasks:FILE`.
 DECLARED = "tasks"
-_TAKEN = (CORE, *PUBLISHED, DECLARED, "kernelbench", "flashinfer")
+_TAKEN = (CORE, *PUBLISHED, DECLARED, "kernelbench", "flashinfer", "reference")
 
 
 class DeclaredTasks(Mapping[str, Task]):

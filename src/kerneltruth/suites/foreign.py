@@ -15,8 +15,9 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.suites.declared import DECLARED, read_tasks, suite_of
 from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
 from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
-from kerneltruth.suites.kernelbench.problem import Problem, read_problems
+from kerneltruth.suites.kernelbench.problem import Problem, read_problems, read_reference
 from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
+from kerneltruth.suites.kernelbench.tasks import REFERENCE
 from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, register, tasks_of
 
 # Keys of a finding's environment for a foreign task: its origin, and its problem's hash.
@@ -129,8 +130,21 @@ def problems_at(
         UserError: no path, or no problems there.
     """
     room = None if on_device is None else room_of(judges)
-    cache = schema_cache()
-    return Problems(_read(suite), runner, cache, on_device=on_device, room=room, judges=judges)
+    found = Problems(
+        _read(suite),
+        runner,
+        schema_cache(),
+        on_device=on_device,
+        room=room,
+        judges=judges,
+        suite=name_of(suite),
+    )
+    if name_of(suite) == REFERENCE:
+        for name in found.problems:
+            trouble = found.schema(name).trouble
+            if trouble is not None:
+                raise UserError(f"{_path(suite)}: {trouble}")
+    return found
 
 
 def room_of(judges: int) -> int:
@@ -155,10 +169,13 @@ def listed_at(suite: str) -> dict[str, Listed]:
     runner = Runner(device="cpu")
     if suite.partition(":")[0] == FLASHINFER:
         return data_set_at(suite, runner).listed()
-    return Problems(_read(suite), runner, None).listed()
+    return Problems(_read(suite), runner, None, suite=name_of(suite)).listed()
 
 
 def _read(suite: str) -> dict[str, Problem]:
+    if name_of(suite) == REFERENCE:
+        own = read_reference(_path(suite))
+        return {own.name: own}
     return read_problems(_path(suite))
 
 
@@ -212,10 +229,11 @@ def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[Non
 
 
 def _changed(finding: Finding, suite: str) -> str:
-    if is_declared(suite):
+    kind = suite.partition(":")[0]
+    if kind in (DECLARED, REFERENCE):
         return (
             f"{_path(suite)} is not the file that {finding.task} was judged by; name that one "
-            "with --tasks, or judge the kernel again"
+            f"with --{kind}, or judge the kernel again"
         )
     return (
         f"{finding.task} in {suite} is not the problem that was judged; "

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kerneltruth.errors import UserError
-from kerneltruth.runner.candidate import Candidate, above_tests, read_candidate, read_source
+from kerneltruth.errors import CandidateError, UserError
+from kerneltruth.runner.candidate import (
+    GENERIC_ENTRIES,
+    Candidate,
+    above_tests,
+    public_functions,
+    read_candidate,
+    read_source,
+)
 from kerneltruth.suites import kernelbench_runs
+from kerneltruth.suites.kernelbench.tasks import ENTRY, REFERENCE
 from kerneltruth.tasks.registry import FOREIGN, by_entry, called, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
 
@@ -38,12 +46,41 @@ def recognize(
     if name is None:
         return _by_entry(text, file, suite, entry)
     task = find(name, suite)
+    if suite == REFERENCE:
+        return _by_arguments(text, file, task, entry), task
     # A task name given by the user may be the function's name in another benchmark's file.
     asked = name.rpartition("/")[2]
     candidate = read_candidate(
         text, str(file), task_names=(asked,), task=asked, entry=entry or task.entry
     )
     return candidate, task
+
+
+def _by_arguments(source: str, file: Path, task: Task, entry: str | None) -> Candidate:
+    """Return the candidate for a user's own reference: any public function of its file.
+
+    Raises:
+        CandidateError: there is none or there are several, or the source is not Python.
+    """
+    chosen = entry or _only_public(source, file, task)
+    found = read_candidate(source, str(file), task_names=(task.name,), task=task.name, entry=chosen)
+    if found.entry != chosen:
+        raise CandidateError(f"{file} defines no {chosen!r}; define it, or name another by --entry")
+    return found
+
+
+def _only_public(source: str, file: Path, task: Task) -> str:
+    """Return the function with the reference's name, else the only one that is public."""
+    names = public_functions(source, str(file))
+    if len(names) == 1 and task.entry != ENTRY:
+        return names[0]
+    generic = next((n for n in GENERIC_ENTRIES if n in names), None)
+    if len(names) < 2 or task.entry in names or generic is not None:
+        return task.entry if task.entry in names or generic is None else generic
+    raise CandidateError(
+        f"{file} has several public functions: {', '.join(names)}; pass --entry NAME, or begin "
+        "the names of helpers with _"
+    )
 
 
 def _by_entry(

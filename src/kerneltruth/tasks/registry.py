@@ -28,7 +28,11 @@ _SHARING = PUBLISHED
 FUSED = "fused_"
 
 # The foreign suites that commands can read, and how a command line names one.
-FOREIGN = {"kernelbench": "kernelbench:PATH", "flashinfer": "flashinfer:PATH"}
+FOREIGN = {
+    "kernelbench": "kernelbench:PATH",
+    "flashinfer": "flashinfer:PATH",
+    "reference": "reference:FILE",
+}
 _registered: dict[str, Mapping[str, Task]] = {}
 _listed: dict[str, Mapping[str, Listed]] = {}
 

@@ -69,6 +69,20 @@ class Run:
     columns: bool = False
 
 
+def _harness(problem: Problem) -> str:
+    """Return the source of the child: what it loads, and its function `answer`."""
+    if problem.function is None:
+        module, kind, given = "model", "LoadedProblem", [problem.source]
+    else:
+        module, kind = "plain", "LoadedFunction"
+        given = [problem.source, problem.function.name, problem.function.makes]
+    return (
+        f"from kerneltruth.suites.kernelbench.inside.{module} import {kind}\n"
+        "from kerneltruth.suites.kernelbench.inside.serving import Harness\n"
+        f"answer = Harness({kind}({', '.join(map(repr, given))})).answer\n"
+    )
+
+
 class FewChildren:
     """Children that wait for their next call on a device: few, since each holds memory there."""
 
@@ -112,12 +126,8 @@ class ProblemSession:
             waiting: the children of all problems that wait on the device.
             judges: how many share the machine's cores.
         """
-        source = (
-            "from kerneltruth.suites.kernelbench.inside.serving import Harness\n"
-            f"answer = Harness({problem.source!r}).answer\n"
-        )
         candidate = Candidate(
-            source=source,
+            source=_harness(problem),
             path="kernelbench_problem.py",
             sha256=problem.sha256,
             language="torch",

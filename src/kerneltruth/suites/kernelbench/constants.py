@@ -26,6 +26,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 _LARGEST = 2**40
 # The functions that make a problem's inputs: a candidate's file omits them, or has its own.
 _HARNESS = ("get_inputs", "get_init_inputs")
+# A function without weights depends on sizes through its inputs alone: any number may be one.
+_LEAST_OF_FUNCTION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,20 +73,63 @@ def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
     return {n: v for n, v in found.items() if n.partition(":")[0] not in held}
 
 
-def read_by_model(source: str, tree: ast.Module) -> frozenset[str]:
+def constants_of_inputs(tree: ast.Module, makes: str, held: Collection[str]) -> Constants:
+    """Return the constants of a file with a plain function, and those where its inputs are made.
+
+    There, numbers count that a name or a parameter stands for, named `inputs.rows`, and sizes in
+    calls, named `inputs:64`.
+
+    Args:
+        tree: of the file.
+        makes: the function that makes the inputs.
+        held: names that keep their values (see `read_by_model`).
+    """
+    found = {n: v for n, v in _of_module(tree).items() if n.partition(":")[0] not in held}
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name == makes:
+            named = {n: v for s in _assignments(function) for n, v in _assigned(s).items()}
+            found |= {f"{makes}.{n}": v for n, v in named.items()}
+            sizes = sizes_in(function, makes=makes)
+            found |= {f"{makes}:{n.value!r}": n.value for n in sizes}
+    return found
+
+
+def _of_module(tree: ast.Module) -> Constants:
+    return {n: v for s in tree.body if isinstance(s, ast.Assign) for n, v in _assigned(s).items()}
+
+
+def _assignments(function: ast.FunctionDef) -> list[ast.Assign]:
+    """Return what a function assigns once, and the defaults of its parameters."""
+    found = [s for s in function.body if isinstance(s, ast.Assign)]
+    names = [name for s in found for name in _names_in(*s.targets)]
+    once = [s for s in found if all(names.count(n) == 1 for n in _names_in(*s.targets))]
+    arguments, defaults = function.args.args, function.args.defaults
+    pairs = zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True)
+    given = [ast.Assign([ast.Name(a.arg)], value) for a, value in pairs]
+    return [*once, *given]
+
+
+def read_by_model(
+    source: str, tree: ast.Module, harness: Collection[str] = _HARNESS
+) -> frozenset[str]:
     """Return module names that classes and functions read, and the names these are made of.
 
     They are part of the model: a candidate has them in its own file, with the problem file's
     values.
 
+    Args:
+        source: of the file.
+        tree: of the same.
+        harness: the functions that make the inputs.
+
     Raises:
         SyntaxError: the source cannot be compiled.
     """
     module = symtable.symtable(source, "<problem>", "exec")
-    blocks = [b for b in module.get_children() if b.get_name() not in _HARNESS]
+    blocks = [b for b in module.get_children() if b.get_name() not in harness]
     held = {name for block in blocks for name in _read_from_outside(block)}
     for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name not in _HARNESS:
+        if isinstance(statement, ast.FunctionDef) and statement.name not in harness:
             held |= _names_in(*statement.args.defaults, *statement.decorator_list)
     makers = [s for s in tree.body if isinstance(s, ast.Assign)]
     # What a held name is computed from may itself be computed from others above it.
@@ -154,15 +199,30 @@ def _combined(left: Any, op: ast.operator, right: Any) -> Any:
     return value if abs(value) <= _LARGEST else None
 
 
-def sizes_in(function: ast.FunctionDef) -> Iterator[ast.Constant]:
-    """Return the literal sizes in the calls of a function, without bounds of random integers."""
+def sizes_in(function: ast.FunctionDef, makes: str | None = None) -> Iterator[ast.Constant]:
+    """Return the literal sizes in the calls of a function, without bounds of random integers.
+
+    Args:
+        function: of the file.
+        makes: the name of the function that makes a plain function's inputs: there, small sizes
+            count too, and a bound of random integers that equals a size follows it.
+    """
+    plain = function.name == makes
+    least = _LEAST_OF_FUNCTION if plain else _LEAST_LITERAL
+    bounds: list[ast.Constant] = []
+    sizes: list[ast.Constant] = []
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             for argument in node.args:
                 if isinstance(argument, ast.Tuple | ast.List):
-                    yield from _large(argument.elts)
-                elif not _is_randint(node):
-                    yield from _large([argument])
+                    sizes += _large(argument.elts, least)
+                else:
+                    (bounds if _is_randint(node) else sizes).extend(_large([argument], least))
+    yield from sizes
+    if plain:
+        known = {size.value for size in sizes}
+        # A small bound may be a count of classes that equals a size by accident.
+        yield from (b for b in _large(bounds) if b.value in known)
 
 
 def _is_randint(call: ast.Call) -> bool:
@@ -174,10 +234,10 @@ def _is_randint(call: ast.Call) -> bool:
     return name.startswith("randint") or name in ("random_", "full", "full_like")
 
 
-def _large(entries: Iterable[ast.expr]) -> Iterator[ast.Constant]:
+def _large(entries: Iterable[ast.expr], least: int = _LEAST_LITERAL) -> Iterator[ast.Constant]:
     for entry in entries:
         value = entry.value if isinstance(entry, ast.Constant) else None
-        if isinstance(entry, ast.Constant) and type(value) is int and value >= _LEAST_LITERAL:
+        if isinstance(entry, ast.Constant) and type(value) is int and value >= least:
             yield entry
 
 
@@ -201,7 +261,8 @@ def slots_of(constants: Constants) -> tuple[Slot, ...]:
 
 def label(constants: Constants) -> str:
     """Format the constants for people and case names: `batch_size=3 dim=257`."""
-    return " ".join(f"{n.replace(':', ' ')}={_short(v)}" for n, v in constants.items())
+    names = (n.rpartition(".")[2].replace(":", " ") for n in constants)
+    return " ".join(f"{n}={_short(v)}" for n, v in zip(names, constants.values(), strict=True))
 
 
 def _short(value: Any) -> str:

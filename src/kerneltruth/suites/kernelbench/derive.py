@@ -23,7 +23,7 @@ from kerneltruth.suites.kernelbench.schema import (
     outline_of,
 )
 
-NARROW = ("float16", "bfloat16")
+DTYPES = ("float32", "float16", "bfloat16")
 _TRY_S = 20.0
 _ORIGINAL_S = 30.0
 _FACTS_S = 120.0
@@ -74,7 +74,7 @@ class _Prober:
         text = changed(self._problem, constants)
         if text not in self._sketched:
             try:
-                made = self.outline(text, device="meta", forward=False)
+                made = self._size(text)
             except Rejected:
                 made = None
             self._sketched[text] = made
@@ -84,13 +84,35 @@ class _Prober:
         try:
             if self._device == "cpu":
                 # First without a call, whose size is still unknown.
-                size = self.outline(text, device="meta", forward=False)
+                size = self._size(text)
                 if not searching.PREFERRED.holds(size):
                     return None
             return self.outline(text, device=self._device, forward=True)
         except Rejected as refusal:
             self.refusal = self.refusal or str(refusal)
             return None
+
+    def whole(self) -> Outline:
+        """Return the outline of the file's own constants.
+
+        Raises:
+            Rejected: it cannot be had without computing, and computing takes long.
+        """
+        try:
+            return self.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
+        except Rejected:
+            if self._problem.function is None:
+                raise
+            return self.outline("{}", device="cpu", forward=True, deadline_s=_ORIGINAL_S)
+
+    def _size(self, text: str) -> Outline:
+        """Return the outline without a call; a plain function's inputs may need a real device."""
+        try:
+            return self.outline(text, device="meta", forward=False)
+        except Rejected:
+            if self._problem.function is None:
+                raise
+            return self.outline(text, device="cpu", forward=False)
 
     def outline(
         self, text: str, *, device: str, forward: bool, deadline_s: float = _TRY_S
@@ -113,6 +135,10 @@ def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
     """Return the schema of a problem, by calls in its session."""
     if problem.trouble is not None:
         return Schema(trouble=problem.trouble)
+    if problem.function is not None:
+        trouble = _trouble_with_example(session)
+        if trouble is not None:
+            return Schema(trouble=trouble)
     seed = seed_of(0, "kernelbench", problem.sha256)
     refusal: str | None = None
     for device in ("meta", "cpu"):
@@ -134,6 +160,15 @@ def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
             return _too_large(problem, prober, seed)
         refusal = refusal or prober.refusal
     return Schema(trouble=refusal or "no set of constants is accepted")
+
+
+def _trouble_with_example(session: ProblemSession) -> str | None:
+    """Return why a plain function is no reference, as calls on its example show."""
+    try:
+        found: str | None = session.ask("example", deadline_s=_FACTS_S).get("trouble")
+    except Rejected as refusal:
+        return str(refusal)
+    return found
 
 
 def _others(
@@ -228,7 +263,7 @@ def _with_whole(
     smaller = [_kept(session, c) for c in _choices(problem, search.smallest())]
     schema = replace(schema, smaller=tuple(c for c in smaller if c is not None))
     try:
-        own = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
+        own = prober.whole()
     except Rejected:
         return schema
     least = schema.choices[0].outline
@@ -246,12 +281,9 @@ def _with_whole(
     # Only a run shows how large an index may be in a timed call.
     integers = any(i.holds_integers for i in own.inputs)
     known = {c.label: c for c in ranged if c is not None}
-    return replace(
-        schema,
-        first=kept,
-        whole=tuple(known.values()),
-        timed=None if integers else timed,
-    )
+    if integers and timed is not None:
+        timed = None if problem.function is None else _ranged(session, timed)
+    return replace(schema, first=kept, whole=tuple(known.values()), timed=timed)
 
 
 def search_cost(outline: Outline) -> int:
@@ -317,7 +349,7 @@ def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schem
     costly = not all(searching.PREFERRED.holds(c.outline) for c in choices)
     for choice in choices if costly else reversed(choices):
         closely = not (costly and seen)
-        asked = {"constants": choice.constants, "dtypes": () if seen else NARROW}
+        asked = {"constants": choice.constants, "dtypes": () if seen else DTYPES}
         try:
             facts = session.ask("facts" if closely else "runs", deadline_s=_FACTS_S, **asked)
         except Rejected as rejected:
@@ -330,7 +362,7 @@ def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schem
         return Schema(trouble=refusal)
     first = seen[0]
     outputs = tuple(o.get("dtype", "") for o in first["outputs"])
-    dtypes_of = {"float32": outputs} | {
+    dtypes_of = {first["working"]: outputs} | {
         n: tuple(d) for n, d in first["dtypes"].items() if d is not None
     }
     return Schema(
@@ -338,6 +370,7 @@ def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schem
         inputs=parse(tuple[InputFacts, ...], first["inputs"]),
         state=parse(dict[str, WeightFacts], first["state"]),
         dtypes=dtypes_of,
+        working=first["working"],
         positive=first["positive"],
         training=first["training"],
         modes=first["modes"],

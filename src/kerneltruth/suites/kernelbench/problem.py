@@ -8,18 +8,33 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kerneltruth.errors import UserError
-from kerneltruth.suites.kernelbench.constants import Constants, constants_of, read_by_model
+from kerneltruth.suites.kernelbench.constants import (
+    Constants,
+    constants_of,
+    constants_of_inputs,
+    read_by_model,
+)
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 
 _FILE = re.compile(r"^(\d+)_(.+)\.py$")
 _FOLDER = re.compile(r"^level(\d+)$")
 _COLUMNS = ("code", "level", "problem_id")
+# The functions that may make the inputs of a plain function.
+_MAKES = ("inputs", "get_inputs")
 _NEEDED = ("Model", "get_inputs", "get_init_inputs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """What a file has instead of a model: a function, and one that makes its inputs, by name."""
+
+    name: str
+    makes: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +47,9 @@ class Problem:
         title: the name in its file.
         trouble: why it cannot run, as far as parsing shows.
         doubt: why it runs but does not compute what it states.
+        function: the plain function that it asks for, and the one that makes its inputs; None if
+            it has KernelBench's form.
+        alias: its name in a suite of its own.
     """
 
     level: int
@@ -42,11 +60,13 @@ class Problem:
     says: str = ""
     trouble: str | None = None
     doubt: str | None = None
+    function: Plain | None = None
+    alias: str | None = None
 
     @property
     def name(self) -> str:
         """Return this project's name for it."""
-        return f"level{self.level}/{self.number}"
+        return self.alias or f"level{self.level}/{self.number}"
 
     @property
     def sha256(self) -> str:
@@ -91,6 +111,96 @@ def _folder(path: Path) -> Iterator[Problem]:
                 problem = _file(file)
                 if problem is not None:
                     yield problem
+
+
+def read_reference(path: Path) -> Problem:
+    """Return the problem of a user's own file: a plain function, or KernelBench's form.
+
+    Raises:
+        UserError: the file has neither form, or cannot be read.
+    """
+    source = _own_text(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+            compile(source, str(path), "exec")
+    except SyntaxError as error:
+        raise UserError(
+            f"{path}:{error.lineno}: {error.msg}; correct the reference, which is no Python"
+        ) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{path} is not Python: {error}; correct the file") from error
+    if any(isinstance(s, ast.ClassDef) and s.name == "Model" for s in tree.body):
+        found = replace(problem_of(0, 0, path.stem, source), alias=path.stem)
+        if found.trouble is not None:
+            raise UserError(f"{path}: {found.trouble}; see docs/guides/own-kernels.md")
+        return found
+    plain = _plain_in(tree, path)
+    functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
+    says = ast.get_docstring(functions[plain.name]) if plain.name in functions else None
+    held = read_by_model(source, tree, (plain.makes,))
+    return Problem(
+        level=0,
+        number=0,
+        title=path.stem,
+        source=source,
+        constants=constants_of_inputs(tree, plain.makes, held),
+        says=" ".join((says or "").split()),
+        function=plain,
+        alias=path.stem,
+    )
+
+
+def _own_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(
+            f"--reference {path}: {error.strerror}; name a Python file with a function and inputs()"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"--reference {path}: byte {error.start} is not UTF-8; name a Python file"
+        ) from error
+
+
+def _plain_in(tree: ast.Module, path: Path) -> Plain:
+    """Return the function of a file, and the one that makes its inputs.
+
+    Raises:
+        UserError: there is none, or more than one.
+    """
+    functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
+    names = [s.name for s in functions]
+    makes = next((n for n in _MAKES if n in names), None)
+    if makes is None:
+        raise UserError(
+            f"{path}: it has no function inputs(); add one that returns example arguments as a "
+            "tuple"
+        )
+    required = next(s.args for s in functions if s.name == makes)
+    if len(required.args) > len(required.defaults):
+        raise UserError(
+            f"{path}: {makes}() needs {required.args[0].arg!r}; give each of its parameters a "
+            "default"
+        )
+    assigned = {n for s in tree.body if isinstance(s, ast.Assign) for n in _targets(s)}
+    if "reference" in {*names, *assigned}:
+        return Plain(name="reference", makes=makes)
+    public = [n for n in dict.fromkeys(names) if not n.startswith(("_", "test_"))]
+    public = [n for n in public if n not in _MAKES]
+    if len(public) != 1:
+        what = f"several public functions: {', '.join(public)}" if public else "no public function"
+        raise UserError(
+            f"{path}: it has {what}; name the one that kernels replace `reference`, and begin the "
+            "names of others with _"
+        )
+    return Plain(name=public[0], makes=makes)
+
+
+def _targets(statement: ast.Assign) -> list[str]:
+    return [t.id for t in statement.targets if isinstance(t, ast.Name)]
 
 
 def _file(path: Path, *, level: int | None = None) -> Problem | None:

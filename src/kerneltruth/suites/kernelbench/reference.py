@@ -112,8 +112,10 @@ class ProblemReference:
 
     def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> ProblemCall:
         tensors = _tensors(given)
-        floats = (t.dtype for t in tensors.values() if t.is_floating_point())
-        dtype = str(next(floats, torch.float64)).removeprefix("torch.")
+        floats = [t.dtype for t in tensors.values() if t.is_floating_point()]
+        # One tensor may keep float32 beside narrower ones.
+        narrowest = min(floats, key=lambda d: d.itemsize, default=torch.float64)
+        dtype = str(narrowest).removeprefix("torch.")
         asked = modes_of(self._schema).get(mode or "", PLAIN)
         outline = self._choices[sizes].outline
         return ProblemCall(
@@ -131,7 +133,15 @@ class ProblemReference:
 
 
 def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    return {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+    """Return the tensors by name, with the members of lists."""
+    found = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+    lists = {n: v for n, v in given.items() if isinstance(v, list)}
+    return found | {member_name(n, i): t for n, v in lists.items() for i, t in enumerate(v)}
+
+
+def member_name(name: str, place: int) -> str:
+    """Return the name of a tensor in a list."""
+    return f"{name}_{place}"
 
 
 def narrowing(working: str) -> tuple[str, ...]:

@@ -169,6 +169,7 @@ class Schema:
         updated: buffers that a call in training mode writes.
         dtypes: the dtypes of the outputs, by the dtype of inputs and weights; empty if no choice
             was run.
+        working: the dtype in which the file has its real inputs.
         trouble: why no candidate can be judged on it.
     """
 
@@ -177,6 +178,7 @@ class Schema:
     inputs: tuple[InputFacts, ...] = ()
     state: dict[str, WeightFacts] = field(default_factory=dict)
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    working: str = "float32"
     positive: bool = False
     first: ConstantChoice | None = None
     whole: tuple[ConstantChoice, ...] = ()

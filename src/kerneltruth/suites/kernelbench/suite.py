@@ -13,7 +13,7 @@ from kerneltruth.suites.kernelbench.child_session import FewChildren, ProblemSes
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.suites.kernelbench.schema_cache import schema_of
-from kerneltruth.suites.kernelbench.tasks import ENTRY, SUITE, category_of, task_of
+from kerneltruth.suites.kernelbench.tasks import SUITE, category_of, entry_of, task_of
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
@@ -34,6 +34,7 @@ class Problems(Mapping[str, Task]):
         on_device: Runner | None = None,
         room: int | None = None,
         judges: int = 1,
+        suite: str = SUITE,
     ) -> None:
         """Start no child yet.
 
@@ -44,8 +45,11 @@ class Problems(Mapping[str, Task]):
             on_device: for large references, where a GPU judges.
             room: see `task_of`.
             judges: how many share the machine's cores.
+            suite: the name of the suite.
         """
         self.problems = problems
+        self._suite = suite
+        self._schemas: dict[str, Schema] = {}
         self._judges = judges
         self._most_waiting = 3
         self._on_device = on_device
@@ -58,7 +62,7 @@ class Problems(Mapping[str, Task]):
 
     def __getitem__(self, key: str) -> Task:
         suite, _, name = key.partition("/")
-        if suite != SUITE or name not in self.problems:
+        if suite != self._suite or name not in self.problems:
             raise KeyError(key)
         if name not in self._made:
             problem = self.problems[name]
@@ -74,13 +78,13 @@ class Problems(Mapping[str, Task]):
         return self._made[name][0]
 
     def __iter__(self) -> Iterator[str]:
-        return (f"{SUITE}/{name}" for name in self.problems)
+        return (f"{self._suite}/{name}" for name in self.problems)
 
     def __len__(self) -> int:
         return len(self.problems)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.problems
+        return isinstance(key, str) and key.removeprefix(f"{self._suite}/") in self.problems
 
     def ask_side_by_side(self, count: int) -> None:
         """Keep the references' children of that many problems, also on a device.
@@ -92,12 +96,14 @@ class Problems(Mapping[str, Task]):
 
     def schema(self, name: str) -> Schema:
         """Return the schema of a problem."""
-        return schema_of(self.problems[name], self._runner, self._cache)
+        if name not in self._schemas:
+            self._schemas[name] = schema_of(self.problems[name], self._runner, self._cache)
+        return self._schemas[name]
 
     def derive(self, keys: Iterable[str]) -> None:
         """Derive the schemas of these problems into the cache: side by side, one child a core."""
         if self._cache is not None:
-            names = [key.removeprefix(f"{SUITE}/") for key in keys]
+            names = [key.removeprefix(f"{self._suite}/") for key in keys]
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
                 # The last problems are whole networks, which take longest.
                 list(pool.map(self.schema, reversed(names)))
@@ -107,9 +113,9 @@ class Problems(Mapping[str, Task]):
         return {
             p.name: Listed(
                 name=p.name,
-                key=f"{SUITE}/{p.name}",
+                key=f"{self._suite}/{p.name}",
                 category=category_of(p.level),
-                entry=ENTRY,
+                entry=entry_of(p),
                 description=f"{p.title.replace('_', ' ').strip()}. {p.says}".strip(),
                 trouble=p.trouble or p.doubt,
                 sha256=p.sha256,
@@ -123,14 +129,14 @@ class Problems(Mapping[str, Task]):
         }
 
     def own_model(self, name: str) -> Candidate:
-        """Return the problem's own model as a candidate."""
+        """Return the problem's own model or function as a candidate."""
         problem = self.problems[name]
         return Candidate(
             source=problem.source,
             path=f"{name.replace('/', '_')}.py",
             sha256=problem.sha256,
             language="torch",
-            entry="Model",
+            entry="Model" if problem.function is None else problem.function.name,
         )
 
     def let_go(self, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from kerneltruth.suites.kernelbench.reference import (
     SHALLOW,
     UPDATED,
     ProblemReference,
+    member_name,
     modes_of,
     narrowing,
 )
@@ -37,6 +38,9 @@ from kerneltruth.tasks.spec import (
 )
 
 SUITE = "kernelbench"
+# The suite of a file that a user names with `--reference`, and the category of its task.
+REFERENCE = "reference"
+OWN = "Own references"
 ENTRY = "ModelNew"
 # The hidden attributes that select a case's constants, and how the model is called.
 SIZES = "_sizes"
@@ -57,6 +61,11 @@ _GAIN = math.sqrt(6.0)
 _RECURRENT = ("weight_ih_", "weight_hh_")
 # The most that a weight differs from the one number with which a constructor fills it.
 _AROUND = 0.25
+
+
+def entry_of(problem: Problem) -> str:
+    """Return what a candidate for a problem defines, if its file does not say otherwise."""
+    return ENTRY if problem.function is None else problem.function.name
 
 
 def category_of(level: int) -> str:
@@ -91,15 +100,8 @@ def task_of(
         arguments.append(Attribute(name=MODE, default=next(iter(modes)), values=tuple(modes)))
         called = {name: repr(how) for name, how in modes.items()}
         arguments.append(Derived(name=CALLED, expression=_by(MODE, called)))
-    built = _at({c.label: c.outline.init for c in schema.every})
-    arguments.append(Derived(name=CONSTRUCTED, expression=built))
-    arguments += specs
     drawn = [name for name in last.state if _is_drawn(schema, name)]
-    facts = {name: schema.state[name] for name in drawn}
-    numbers = {n: f.constant for n, f in facts.items() if not f.random}
-    filled = {n: number for n, number in numbers.items() if number is not None}
-    arguments.append(Derived(name=FILLED, expression=repr(repr(filled))))
-    arguments += [_weight(schema, name) for name in drawn]
+    arguments += specs if problem.function else _of_model(schema, specs, drawn)
     rounding = ("truncated", "rounded") if last.products else ()
     reference = ProblemReference(session, schema, order)
     task = _task(
@@ -131,6 +133,20 @@ def task_of(
         random=bool(random),
         contract=contract(reference, random) if random else None,
     )
+
+
+def _of_model(
+    schema: Schema, specs: Sequence[Argument], drawn: Sequence[str]
+) -> Iterator[Argument]:
+    """Return what describes a model: its constructor's inputs, its own, and its weights."""
+    built = _at({c.label: c.outline.init for c in schema.every})
+    yield Derived(name=CONSTRUCTED, expression=built)
+    yield from specs
+    facts = {name: schema.state[name] for name in drawn}
+    numbers = {n: f.constant for n, f in facts.items() if not f.random}
+    filled = {n: number for n, number in numbers.items() if number is not None}
+    yield Derived(name=FILLED, expression=repr(repr(filled)))
+    yield from (_weight(schema, name) for name in drawn)
 
 
 class Own:
@@ -175,18 +191,19 @@ def _task(
     perf = schema.choices if schema.timed is None else (*schema.choices, schema.timed)
     names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived)]
     shown = [n for n in names if "." not in n and n != CONSTRUCTED]
+    own = problem.alias is not None
     return Task(
         name=problem.name,
-        category=category_of(problem.level),
-        suite=SUITE,
-        signature=f"{ENTRY}({', '.join(shown)})",
+        category=OWN if own else category_of(problem.level),
+        suite=REFERENCE if own else SUITE,
+        signature=f"{entry_of(problem)}({', '.join(shown)})",
         description=f"{problem.title.replace('_', ' ').strip()}. {problem.says}".strip(),
         dims=(),
         arguments=arguments,
         outputs=outputs,
         reference=reference,
-        dtypes=("float32",),
-        extended_dtypes=tuple(d for d in schema.dtypes if d != "float32"),
+        dtypes=(schema.working,),
+        extended_dtypes=tuple(d for d in schema.dtypes if d != schema.working),
         constraints=(),
         flops=_at({c.label: c.outline.flops for c in every}) if every else "0",
         bytes=_moved(schema) if every else None,
@@ -199,7 +216,7 @@ def _task(
             SIZES: tuple(c.label for c in every if not c.core),
         },
         smaller=tuple({SIZES: c.label} for c in schema.smaller),
-        entry=ENTRY,
+        entry=entry_of(problem),
         with_spread=with_spread,
         tf32=tf32,
         admissible=admissible,
@@ -242,11 +259,14 @@ def _inputs(schema: Schema) -> list[Argument]:
     for i, facts in enumerate(schema.inputs):
         name = names[i] if i < len(names) else f"input_{i}"
         mine = {c.label: c.outline.inputs[i] for c in schema.every}
+        name, dot, place = name.partition(".")
+        group = name if dot else None
+        name = member_name(name, int(place)) if dot else name
         if schema.choices[-1].outline.inputs[i].dtype is None:
             values = {label: ast.literal_eval(v.value or "None") for label, v in mine.items()}
             found.append(Derived(name=name, expression=_at(values)))
             continue
-        found.append(_tensor(schema, i, name, mine, facts))
+        found.append(replace(_tensor(schema, i, name, mine, facts), member_of=group))
     return found
 
 
@@ -268,6 +288,9 @@ def _tensor(
             stored=described.dtype or "int64",
             least=int(facts.low or 0),
         )
+    if described.dtype != schema.working:
+        # It keeps float32 beside narrower ones.
+        return TensorSpec(name=name, dims=dims, kind="float32", typical=typical)
     kind = _FORMS.get(facts.form or "", "probability" if schema.positive else "real")
     return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
 
@@ -320,14 +343,15 @@ def _outputs(schema: Schema) -> list[Output]:
 
     Then the buffers that a call updates, if these are checked.
     """
-    described = schema.dtypes["float32"]
+    described = schema.dtypes[schema.working]
     deep = schema.choices[-1].outline.products > SHALLOW
-    narrow = next((d for n, d in schema.dtypes.items() if n != "float32"), described)
+    narrow = next((d for n, d in schema.dtypes.items() if n != schema.working), described)
     found: list[Output] = []
     modes = modes_of(schema)
     for i, dtype in enumerate(described):
         # Some models return float32 for every input dtype.
-        follows = dtype == "float32" and (narrow is described or narrow[i] != "float32")
+        same = dtype == schema.working
+        follows = same and (narrow is described or narrow[i] != schema.working)
         name = f"out{i}" if len(described) > 1 else "out"
         output = Output(
             name=name, dtype="same" if follows else dtype, spared=("gain",) if deep else ()

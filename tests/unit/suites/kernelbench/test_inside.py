@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from kerneltruth.suites.kernelbench.inside.model import LoadedProblem
 from kerneltruth.suites.kernelbench.inside.modes import Counter, Narrowing, OneStep
 from kerneltruth.suites.kernelbench.inside.serving import Harness
 
@@ -24,7 +25,7 @@ class Model(nn.Module):
 
 def outline(source, **asked):
     request = {"what": "outline", "constants": "{}", "device": "meta", "forward": True} | asked
-    return json.loads(bytes(Harness(source).answer(json.dumps(request)).numpy()))
+    return json.loads(bytes(Harness(LoadedProblem(source)).answer(json.dumps(request)).numpy()))
 
 
 def counted(call, shortened):
@@ -40,7 +41,7 @@ def test_a_reference_uses_one_thread_unless_more_are_requested():
     before = torch.get_num_threads()
     asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
     asked |= {"training": None, "updated": []}
-    harness = Harness(THREADS)
+    harness = Harness(LoadedProblem(THREADS))
     try:
         for more, threads in (({}, 1), ({"threads": 3}, 3), ({}, 1)):
             request = json.dumps(asked | {"arithmetic": None} | more)
@@ -142,5 +143,5 @@ def test_weights_that_are_not_given_are_those_of_the_constructor(given):
     asked |= {"training": None, "updated": [], "arithmetic": None}
     one = torch.ones(128, 64, dtype=torch.float64)
     weights = {"weights.weight": one} if given else {}
-    (found,) = Harness(SCALED).answer(json.dumps(asked), x=one, **weights)
+    (found,) = Harness(LoadedProblem(SCALED)).answer(json.dumps(asked), x=one, **weights)
     assert float(found) == 8192 * (1 if given else 3) + 3

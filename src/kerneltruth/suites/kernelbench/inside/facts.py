@@ -13,8 +13,6 @@ from kerneltruth.suites.kernelbench.inside.model import (
     LoadedProblem,
     as_tensor,
     cast,
-    cast_all,
-    default,
     described,
     flat,
     is_float,
@@ -28,6 +26,8 @@ _CLOSE = 1e-9
 _NEGLIGIBLE = 1e-12
 # A float32 run with a larger error, against float64 and relative to the output's size, is useless.
 _USELESS = 1e-2
+# The same in a narrow dtype, in its epsilons.
+_ULPS = 16
 _SEEDS = (1, 2, 3)
 
 
@@ -44,8 +44,8 @@ def runs(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     with _RandomIntegers() as integers:
         drawn = seeded(1, lambda: problem.inputs(constants))
     model = cast(seeded(1, lambda: problem.build(constants)), torch.float64)
-    with default(torch.float64):
-        outputs = flat(model(*cast_all(drawn, torch.float64)))
+    with problem.evaluating(torch.float64):
+        outputs = flat(model(*problem.cast(drawn, torch.float64)))
     return {
         "inputs": [_input_facts([value], integers) for value in drawn],
         "outputs": [described(as_tensor(v)) for v in outputs],
@@ -62,15 +62,21 @@ def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     other = state(seeded(2, lambda: problem.build(constants)))
     twice = [_run(model, drawn[0], seed) for seed in (1, 2)]
     random = not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True))
+    working = name_of(problem.working(drawn[0]))
     found = {
+        "working": working,
         "inputs": [_input_facts([d[i] for d in drawn], integers) for i in range(len(drawn[0]))],
         "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
         "random": random,
         "outputs": [described(as_tensor(v)) for v in twice[0]],
         **_modes(model, drawn[0], twice[0]),
-        "dtypes": {name: _dtypes_of(model, drawn[0], name) for name in asked["dtypes"]},
+        "dtypes": {
+            name: _dtypes_of(problem, model, drawn[0], name)
+            for name in asked["dtypes"]
+            if name != working
+        },
     }
-    wide = [cast_all(inputs, torch.float64) for inputs in drawn]
+    wide = [problem.cast(inputs, torch.float64) for inputs in drawn]
     # Random numbers differ in float64.
     return found | _in_double(problem, constants, wide, None if random else twice[0])
 
@@ -146,28 +152,31 @@ def _in_double(
     found: dict[str, Any] = {"constant": True}
     for seed in _SEEDS:
         model = cast(_lively(seeded(seed, lambda: problem.build(constants))), torch.float64)
-        with default(torch.float64):
+        with problem.evaluating(torch.float64):
             wide = [_run(model, each, 1) for each in inputs]
             shifted = _flat_or_none(model, [_shifted(v) for v in inputs[0]])
         others = [*wide[1:], *([shifted] if shifted is not None else [])]
         pairs = ((a, b) for run in others for a, b in zip(wide[0], run, strict=True))
         if seed == _SEEDS[0]:
             found["positive"] = _only_positive(wide[0], shifted)
-            found["inexact"] = None if narrow is None else _inexactness(narrow, wide[0])
+            useless = max(_USELESS, _ULPS * torch.finfo(problem.working(inputs[0])).eps)
+            found["inexact"] = None if narrow is None else _inexactness(narrow, wide[0], useless)
         if not all(_alike(a, b, _CLOSE) for a, b in pairs):
             return {**found, "constant": False}
     return found
 
 
-def _dtypes_of(model: Any, inputs: Sequence[Any], name: str) -> list[str] | None:
+def _dtypes_of(
+    problem: LoadedProblem, model: Any, inputs: Sequence[Any], name: str
+) -> list[str] | None:
     """Return the output dtypes if everything is in a narrow dtype; None if torch cannot do it.
 
     As in KernelBench, plain attributes of the model keep their dtype.
     """
     dtype = getattr(torch, name)
     try:
-        with default(dtype):
-            outputs = _run(model.to(dtype), cast_all(inputs, dtype), 1)
+        with problem.evaluating(dtype):
+            outputs = _run(model.to(dtype), problem.cast(inputs, dtype), 1)
     except (RuntimeError, TypeError, ValueError):
         return None
     finally:
@@ -183,7 +192,9 @@ def _flat_or_none(model: Any, inputs: Sequence[Any]) -> list[Any] | None:
 
 
 def _shifted(value: Any) -> Any:
-    """Return real inputs of both signs and larger sizes."""
+    """Return real inputs of both signs and larger sizes, and others in another order."""
+    if isinstance(value, torch.Tensor) and not is_float(value):
+        return value.flip(tuple(range(value.ndim)))
     return (value - 0.4) * 5 if is_float(value) else value
 
 
@@ -209,7 +220,9 @@ def _alike(one: Any, other: Any, within: float) -> bool:
     return float((a - b).abs().max()) <= limit
 
 
-def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
+def _inexactness(
+    narrow: Sequence[Any], wide: Sequence[Any], useless: float = _USELESS
+) -> float | None:
     """Return the float32 run's error relative to the size of the output, if it is too large."""
     worst = 0.0
     for got, due in zip(narrow, wide, strict=True):
@@ -220,7 +233,7 @@ def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
         error = (got.double() - due)[finite]
         off = float(error.square().mean().sqrt()) / size if size else 0.0
         worst = max(worst, off if math.isfinite(off) else math.inf)
-    return worst if worst > _USELESS else None
+    return worst if worst > useless else None
 
 
 class _RandomIntegers:

@@ -14,9 +14,15 @@ import torch
 
 from kerneltruth.suites.kernelbench.constants import sizes_in
 
+# The name of the file in tracebacks.
+FILE = "<problem>"
+
 
 class LoadedProblem:
     """A problem's source, run for one choice of constants after the other."""
+
+    # The function that makes a plain function's inputs.
+    makes: str | None = None
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -26,10 +32,11 @@ class LoadedProblem:
     def space(self, constants: str) -> types.ModuleType:
         """Return the module with some constants replaced, given as the text of a dict."""
         if self._space is None or constants != self._constants:
-            tree = _Replaced(ast.literal_eval(constants)).visit(ast.parse(self._source))
+            replaced = _Replaced(ast.literal_eval(constants), self.makes)
+            tree = replaced.visit(ast.parse(self._source))
             module = types.ModuleType("kernelbench_problem")
             sys.modules[module.__name__] = module
-            exec(compile(ast.fix_missing_locations(tree), "<problem>", "exec"), module.__dict__)
+            exec(compile(ast.fix_missing_locations(tree), FILE, "exec"), module.__dict__)
             self._space, self._constants = module, constants
         return self._space
 
@@ -45,12 +52,36 @@ class LoadedProblem:
         space = self.space(constants)
         return space.Model(*space.get_init_inputs())
 
+    def names(self, model: Any, inputs: Sequence[Any]) -> list[str]:
+        """Return the names of the inputs."""
+        return parameters(model.forward)[: len(inputs)]
+
+    def working(self, inputs: Sequence[Any]) -> torch.dtype:
+        """Return the dtype of the real inputs, with which cases begin."""
+        del inputs
+        return torch.float32
+
+    def cast(self, inputs: Sequence[Any], dtype: torch.dtype) -> list[Any]:
+        """Return the inputs in a dtype."""
+        return cast_all(inputs, dtype)
+
+    @contextlib.contextmanager
+    def evaluating(self, dtype: torch.dtype) -> Iterator[None]:
+        """Make tensors that the model creates have the dtype too."""
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
 
 class _Replaced(ast.NodeTransformer):
     """Replaces some constants in the problem's syntax tree."""
 
-    def __init__(self, constants: Mapping[str, Any]) -> None:
+    def __init__(self, constants: Mapping[str, Any], makes: str | None = None) -> None:
         self._constants = constants
+        self._makes = makes
         self._place = ""
         # Within a function, only sizes of something there count; None elsewhere.
         self._sizes: set[int] | None = None
@@ -60,7 +91,9 @@ class _Replaced(ast.NodeTransformer):
             if isinstance(statement, ast.Assign):
                 self._assign(statement)
             elif isinstance(statement, ast.FunctionDef):
-                self._sizes = {id(size) for size in sizes_in(statement)}
+                self._sizes = {id(size) for size in sizes_in(statement, self._makes)}
+                if statement.name == self._makes:
+                    self._assign_within(statement)
                 self._within(statement.name, statement)
                 self._sizes = None
         return node
@@ -70,16 +103,28 @@ class _Replaced(ast.NodeTransformer):
         self.generic_visit(statement)
         self._place = ""
 
-    def _assign(self, statement: ast.Assign) -> None:
+    def _assign_within(self, function: ast.FunctionDef) -> None:
+        """Replace what names and parameters stand for where a plain function's inputs are made."""
+        prefix, sizes, self._sizes = f"{function.name}.", self._sizes, None
+        for statement in function.body:
+            if isinstance(statement, ast.Assign):
+                self._assign(statement, prefix)
+        defaults = function.args.defaults
+        for i, argument in enumerate(function.args.args[-len(defaults) :] if defaults else ()):
+            if prefix + argument.arg in self._constants:
+                defaults[i] = _literal(self._constants[prefix + argument.arg])
+        self._sizes = sizes
+
+    def _assign(self, statement: ast.Assign, prefix: str = "") -> None:
         for target in statement.targets:
-            if isinstance(target, ast.Name) and target.id in self._constants:
-                statement.value = _literal(self._constants[target.id])
+            if isinstance(target, ast.Name) and prefix + target.id in self._constants:
+                statement.value = _literal(self._constants[prefix + target.id])
             elif isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
                 for i, part in enumerate(target.elts):
-                    if isinstance(part, ast.Name) and part.id in self._constants:
-                        statement.value.elts[i] = _literal(self._constants[part.id])
+                    if isinstance(part, ast.Name) and prefix + part.id in self._constants:
+                        statement.value.elts[i] = _literal(self._constants[prefix + part.id])
             elif isinstance(target, ast.Name):
-                self._within(target.id, statement)
+                self._within(prefix + target.id, statement)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Make inputs where the judge needs them, even if the file asks for a GPU."""
@@ -149,17 +194,6 @@ def is_plain(value: Any) -> bool:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
         return False
-
-
-@contextlib.contextmanager
-def default(dtype: torch.dtype) -> Iterator[None]:
-    """Make tensors that the model creates have the dtype too."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def cast(model: Any, dtype: torch.dtype, device: torch.device | None = None) -> Any:

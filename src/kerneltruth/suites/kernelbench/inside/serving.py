@@ -6,6 +6,7 @@ Requests, as JSON:
   without computing anything if the meta device allows that;
 - `facts`: what only a run shows: the values of inputs and weights, whether the model is random,
   constant, or too inexact for any bound;
+- `example`: why a plain function is no reference, as its own example shows;
 - `runs`: only whether a run succeeds; `ranges`: only the ranges of integer inputs;
 - `drawn`: inputs and weights as the problem's own file creates them;
 - `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one;
@@ -34,14 +35,12 @@ from kerneltruth.suites.kernelbench.inside.model import (
     attributes,
     cast,
     cast_tensors,
-    default,
     described,
     emptied,
     flat,
     home,
     is_float,
     is_plain,
-    parameters,
     seed_with,
     seeded,
     state,
@@ -54,6 +53,7 @@ from kerneltruth.suites.kernelbench.inside.modes import (
     Rounding,
     Unfilled,
 )
+from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, example
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.tasks.gpu import OnGpu
 
@@ -102,8 +102,8 @@ class _Ready:
 class Harness:
     """One problem in this process, serving the judge."""
 
-    def __init__(self, source: str) -> None:
-        self._problem = LoadedProblem(source)
+    def __init__(self, problem: LoadedProblem) -> None:
+        self._problem = problem
         # On a GPU: real float32, and deterministic results.
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
@@ -140,10 +140,16 @@ class Harness:
                 return _packed(ranges(self._problem, asked))
             case "facts":
                 return _packed(facts(self._problem, asked))
+            case "example":
+                return _packed(self._example())
             case "runs":
                 return _packed(runs(self._problem, asked))
             case _:
                 return _packed(self._outline(asked))
+
+    def _example(self) -> dict[str, Any]:
+        """Return why a plain function is no reference, as far as its example shows."""
+        return example(self._problem) if isinstance(self._problem, LoadedFunction) else {}
 
     def _elements(self) -> int:
         """The models that are kept."""
@@ -167,7 +173,7 @@ class Harness:
         return {
             "init": repr(list(init)),
             "plain": is_plain(list(init)),
-            "names": parameters(model.forward)[: len(inputs)],
+            "names": self._problem.names(model, inputs),
             "inputs": [described(v) for v in inputs],
             "state": {n: list(t.shape) for n, t in state(model).items()},
             "parameters": [n for n, _ in model.named_parameters()],
@@ -207,7 +213,8 @@ class Harness:
         dtype = getattr(torch, asked["dtype"])
         model = self._ready(asked, dtype, tensors)
         where = home(tensors)
-        with default(dtype), contextlib.nullcontext() if where.type == "cpu" else where:
+        evaluating = self._problem.evaluating(dtype)
+        with evaluating, contextlib.nullcontext() if where.type == "cpu" else where:
             scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
             inputs = [tensors[n] if n in tensors else scalars[n] for n in asked["order"]]
             seed_with(seed)

@@ -1,0 +1,234 @@
+"""Give a file with a plain function what KernelBench's problems have: a model and its inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import types
+from collections.abc import Callable, Iterator, Sequence
+from traceback import extract_tb
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kerneltruth.suites.kernelbench.inside.model import FILE, LoadedProblem, flat, is_float
+
+_WIDENED = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class NoReference(Exception):
+    """What the file does, no reference may do."""
+
+
+def arguments_of(module: types.ModuleType, makes: str) -> list[Any]:
+    """Return the example arguments; a single tensor is one argument.
+
+    Raises:
+        NoReference: they are none.
+    """
+    made = getattr(module, makes)()
+    if isinstance(made, torch.Tensor):
+        return [made]
+    if not isinstance(made, tuple | list) or not made:
+        what = "nothing" if made is None or made == () else f"a {type(made).__name__}"
+        raise NoReference(f"{makes}() returns {what}; return the example arguments as a tuple")
+    for i, value in enumerate(made):
+        members = value if isinstance(value, tuple | list) else [value]
+        strange = [v for v in members if not isinstance(v, torch.Tensor | None | int | float | str)]
+        if strange:
+            raise NoReference(
+                f"{makes}() returns a {type(strange[0]).__name__} as argument {i + 1}; return "
+                "tensors, lists of tensors, numbers, bools, strings or None"
+            )
+    return list(made)
+
+
+def is_list(value: Any) -> bool:
+    """Return whether an argument is a list of tensors."""
+    return (
+        isinstance(value, tuple | list)
+        and bool(value)
+        and all(isinstance(v, torch.Tensor) for v in value)
+    )
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def names_of(function: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
+    """Return a name for each flattened argument: the parameter's, with a number in a list."""
+    found: list[str] = []
+    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind in _BY_PLACE]
+    for i, argument in enumerate(arguments):
+        name = known[i] if i < len(known) else f"input_{i}"
+        members = len(argument) if is_list(argument) else None
+        found += [name] if members is None else [f"{name}.{j}" for j in range(members)]
+    return found
+
+
+class LoadedFunction(LoadedProblem):
+    """A file with a plain function in the place of a model, and example arguments."""
+
+    def __init__(self, source: str, name: str, makes: str) -> None:
+        super().__init__(source)
+        self.name = name
+        self.makes: str = makes
+        self._lists: list[int | None] = []
+
+    def space(self, constants: str) -> types.ModuleType:
+        """Return the module with some constants replaced, and a model in it."""
+        module = super().space(constants)
+        if not hasattr(module, "get_init_inputs"):
+            module.get_init_inputs = list  # type: ignore[attr-defined]
+            module.Model = self._model(getattr(module, self.name))  # type: ignore[attr-defined]
+        return module
+
+    def inputs(self, constants: str) -> list[Any]:
+        """Return the example arguments, with the members of lists in their place."""
+        given = arguments_of(self.space(constants), self.makes)
+        self._lists = [len(a) if is_list(a) else None for a in given]
+        return [leaf for a in given for leaf in (a if is_list(a) else [a])]
+
+    def names(self, model: Any, inputs: Sequence[Any]) -> list[str]:
+        """Return the names of the function's parameters; members of a list have a number."""
+        return names_of(getattr(self.space(self._constants), self.name), self._whole(inputs))
+
+    def working(self, inputs: Sequence[Any]) -> torch.dtype:
+        """Return the narrowest dtype of the real inputs, else float32."""
+        found = {v.dtype for v in inputs if is_float(v)}
+        return min(found, key=lambda d: (d.itemsize, str(d)), default=torch.float32)
+
+    def cast(self, inputs: Sequence[Any], dtype: torch.dtype) -> list[Any]:
+        """Return the inputs in a dtype; those wider than the others keep theirs."""
+        own = self.working(inputs)
+        every = dtype == torch.float64
+        return [v.to(dtype) if is_float(v) and (every or v.dtype == own) else v for v in inputs]
+
+    @contextlib.contextmanager
+    def evaluating(self, dtype: torch.dtype) -> Iterator[None]:
+        """Keep every float as wide as float64 if that is the dtype."""
+        exact = dtype == torch.float64
+        wide = Widening(dtype) if exact else contextlib.nullcontext()
+        with super().evaluating(torch.float64 if exact else torch.float32), wide:
+            yield
+
+    def _whole(self, given: Sequence[Any]) -> list[Any]:
+        """Return the arguments with their lists again."""
+        if not self._lists:
+            self.inputs("{}")
+        rest = iter(given)
+        return [next(rest) if n is None else [next(rest) for _ in range(n)] for n in self._lists]
+
+    def _model(self, function: Callable[..., Any]) -> type[torch.nn.Module]:
+        """Return a model without weights that calls a function."""
+        whole = self._whole
+
+        class FunctionModel(torch.nn.Module):
+            def forward(self, *given: Any) -> Any:
+                arguments = whole(given)
+                try:
+                    return function(*arguments)
+                except RuntimeError:
+                    if not any(is_float(v) and v.dtype == torch.float32 for v in given):
+                        raise
+                # It converts to a narrower float, which takes no float32 beside it.
+                with Widening(torch.float32):
+                    return function(*arguments)
+
+        return FunctionModel
+
+
+def example(problem: LoadedFunction) -> dict[str, Any]:
+    """Return why the file is no reference, as far as calls on its example show; else nothing."""
+    try:
+        with _Located("the file"):
+            module = problem.space("{}")
+        _try(module, problem.name, problem.makes)
+    except NoReference as refusal:
+        return {"trouble": str(refusal)}
+    return {}
+
+
+def _try(module: types.ModuleType, name: str, makes: str) -> None:
+    torch.manual_seed(1)
+    with _Located(f"{makes}()"):
+        given = arguments_of(module, makes)
+    before = [_copied(a) for a in given]
+    with _Located(f"{name}()"):
+        first = flat(getattr(module, name)(*given))
+    changed = [i for i, (a, b) in enumerate(zip(given, before, strict=True)) if not _same(a, b)]
+    if changed:
+        raise NoReference(
+            f"{name}() changes argument {changed[0] + 1}; compute the result from a clone of it"
+        )
+    if not any(isinstance(o, torch.Tensor) for o in first):
+        raise NoReference(f"{name}() returns no tensor; return the result as a tensor or a tuple")
+    first = [_copied(o) for o in first]
+    torch.manual_seed(2)
+    second = flat(getattr(module, name)(*given))
+    if not all(map(_same, first, second)):
+        raise NoReference(
+            f"{name}() draws at random: two calls on the same arguments differ; pass what is drawn "
+            "as an argument, or seed a generator inside"
+        )
+
+
+class _Located:
+    """Turns what a call raises into one line with the line of the file."""
+
+    def __init__(self, called: str) -> None:
+        self._called = called
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, NoReference):
+            lines = [f.lineno for f in extract_tb(trace) if f.filename == FILE]
+            said = str(error).strip().splitlines() or [""]
+            where = f" at line {lines[-1]}" if lines else ""
+            raise NoReference(
+                f"{self._called} raises {type(error).__name__}{where}: {said[0]}; correct it, so "
+                "that it runs on its own example"
+            ) from error
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return [_copied(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        alike = one.shape == other.shape and one.dtype == other.dtype
+        return alike and bool(torch.allclose(one, other, rtol=0, atol=0, equal_nan=True))
+    return bool(one == other)
+
+
+class Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Make every narrower float that a function asks for as wide as its arguments.
+
+    A function for several dtypes converts to float32 before a sum. In float64 that would lose what
+    the exact result needs. One that converts to float16 takes no float32 arguments otherwise.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.dtype = dtype
+
+
+def _widened(
+    mode: Widening, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    given = dict(kwargs or {})
+    if given.get("dtype") in _WIDENED:
+        given["dtype"] = mode.dtype
+    return func(*args, **given)
+
+
+# In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
+Widening.__torch_dispatch__ = _widened  # type: ignore[assignment,method-assign]

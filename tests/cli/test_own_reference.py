@@ -1,0 +1,127 @@
+"""A reference of a user's own and no declaration: `--reference FILE`."""
+
+import json
+
+import pytest
+
+REFERENCE = '''
+import torch
+
+
+def row_rms(x, scale, eps):
+    """The root mean square of each row, scaled."""
+    return (x.float().square().mean(-1) + eps).sqrt().to(x.dtype) * scale
+
+
+def inputs():
+    rows, columns = 8, 96
+    return torch.randn(rows, columns), torch.rand(rows), 1e-6
+'''
+RIGHT = """
+import torch
+
+
+def _wide(x):
+    return x.float()
+
+
+def any_name(x, scale, eps):
+    return (_wide(x).square().mean(-1) + eps).sqrt().to(x.dtype) * scale
+"""
+WRONG = RIGHT.replace("mean(-1)", "sum(-1) / 96")
+ON_CPU = ("--device", "cpu")
+
+
+@pytest.fixture
+def reference(tmp_path):
+    """Write a reference file with a text, and return its path."""
+
+    def write(text=REFERENCE):
+        path = tmp_path / "my_rms.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def found(kt, reference, candidate, tmp_path):
+    """A run with a finding of a wrong kernel."""
+    given = ("--reference", reference(), "--cases", 8, "--out", tmp_path / "run", *ON_CPU)
+    ran = kt("check", candidate(WRONG), *given)
+    assert ran.code == 1, ran.err
+    return tmp_path / "run"
+
+
+def test_a_kernel_of_any_name_is_judged_by_a_reference_file(kt, reference, candidate, tmp_path):
+    given = ("--reference", reference(), "--cases", 12, "--out", tmp_path / "run", "--json")
+    document = json.loads(kt("check", candidate(RIGHT), *given, *ON_CPU).out)
+    assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")
+
+
+def test_a_kernel_for_the_example_sizes_alone_breaks_shapes(found):
+    (finding,) = (found / "findings").glob("*.json")
+    assert json.loads(finding.read_text())["obligations"] == ["shapes"]
+
+
+def test_a_finding_replays_by_the_reference_that_it_was_judged_by(kt, found):
+    ran = kt("replay", found, *ON_CPU)
+    assert (ran.code, "1 of 1 reproduced" in ran.out) == (0, True)
+
+
+def test_a_finding_whose_reference_changed_says_so(kt, found, reference):
+    reference(REFERENCE.replace("1e-6", "1e-5"))
+    ran = kt("replay", found, *ON_CPU)
+    assert ran.code == 2
+    assert "my_rms.py is not the file that reference/my_rms was judged by" in ran.err
+
+
+def test_a_file_with_several_public_functions_needs_an_entry(kt, reference, candidate, tmp_path):
+    source = RIGHT.replace("_wide", "wide")
+    refused = kt("check", candidate(source), "--reference", reference(), *ON_CPU)
+    assert refused.code == 2
+    assert "several public functions: wide, any_name; pass --entry NAME" in refused.err
+    given = ("--entry", "any_name", "--cases", 4, "--out", tmp_path / "run", *ON_CPU)
+    assert kt("check", candidate(source), "--reference", reference(), *given).code == 0
+
+
+def test_an_entry_that_a_file_lacks_is_refused(kt, reference, candidate):
+    ran = kt("check", candidate(RIGHT), "--reference", reference(), "--entry", "other", *ON_CPU)
+    assert ran.code == 2
+    assert "has no entry for 'other': it defines _wide, any_name" in ran.err
+
+
+RETURNED = "return torch.randn(rows, columns), torch.rand(rows), 1e-6"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ((".sqrt()", ".sqroot()"), "row_rms() raises AttributeError at line 7"),
+        ((".sqrt()", ".sqrt() * torch.rand(1)"), "row_rms() draws at random"),
+        (("return (x", "return None; (x"), "row_rms() returns no tensor"),
+        (("return (x", "x.zero_(); return (x"), "row_rms() changes argument 1"),
+        (("def inputs", "def _inputs"), "it has no function inputs()"),
+        (("def inputs", "def other(): pass\n\n\ndef inputs"), "several public functions"),
+        (("import torch", "import torch as"), "my_rms.py:2: "),
+        ((RETURNED, "pass"), "inputs() returns nothing"),
+        ((RETURNED, "return {}"), "inputs() returns a dict"),
+        ((RETURNED, "return {}, 2"), "inputs() returns a dict as argument 1"),
+        ((RETURNED, "raise OSError('no data')"), "inputs() raises OSError at line 12: no data"),
+        (("import torch", "import torch_not_there"), "the file raises ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_is_no_reference_is_one_line(kt, reference, candidate, change, said):
+    ran = kt("check", candidate(RIGHT), "--reference", reference(REFERENCE.replace(*change)))
+    assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+    assert said in ran.err
+
+
+def test_a_kernel_whose_arguments_do_not_fit_is_refused_by_its_signature(
+    kt, reference, candidate, tmp_path
+):
+    source = RIGHT.replace("(x, scale, eps):", "(x):").replace("+ eps", "").replace("* scale", "")
+    given = ("--reference", reference(), "--cases", 4, "--out", tmp_path / "run", *ON_CPU)
+    ran = kt("check", candidate(source), *given)
+    assert ran.code == 1
+    assert "any_name(x) cannot take 'scale'" in ran.out
