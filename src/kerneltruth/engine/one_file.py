@@ -37,7 +37,6 @@ from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
-from kerneltruth.oracle.dealing import planned_cases
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
@@ -223,7 +222,7 @@ def _judge(
     """Judge the job; return the attempt, and the script of its failure."""
     judgements: list[Judgement] = []
     task = find(job.task)
-    total = planned_cases(task, job.plan, evaluator.runner.device)
+    total = evaluator.cache.deals.planned_cases(task, job.plan, evaluator.runner.device)
     with CandidateSession(
         task,
         job.candidate,

@@ -35,7 +35,6 @@ from kerneltruth.oracle.again import (
     telling,
 )
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.dealing import deal
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kernel_fact import (
@@ -212,7 +211,7 @@ class CaseLoop:
             yield published
             if session.own_weights is not None and (again := session.as_taken(published)):
                 yield again
-        dealt = deal(
+        dealt = session.cache.deals.deal(
             session.task,
             plan,
             self.profile.published,

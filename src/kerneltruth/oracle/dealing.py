@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -73,10 +74,38 @@ def deal(
     return Deal(firsts=tuple(firsts), others=(*beyond, *others), total=total)
 
 
-def planned_cases(task: Task, plan: Plan, device: str) -> int:
-    """How many cases are judged of a task before anything is known of the candidate."""
-    published = published_case(task, seed=plan.seed, device=device)
-    return deal(task, plan, published, device=device).total
+class Deals:
+    """The latest deals: candidates of one task, judged by one plan, share them."""
+
+    def __init__(self, *, most: int = 64) -> None:
+        self._most = most
+        # With its task, so that no other task can take its id.
+        self._recent: OrderedDict[Hashable, tuple[Task, Deal]] = OrderedDict()
+
+    def deal(
+        self,
+        task: Task,
+        plan: Plan,
+        published: Case,
+        *,
+        device: str,
+        blocks: Sequence[int] = (),
+        thresholds: Sequence[int] = (),
+    ) -> Deal:
+        """Return what `deal` returns, made once."""
+        about = (id(task), plan, published, device, tuple(blocks), tuple(thresholds))
+        if about not in self._recent:
+            made = deal(task, plan, published, device=device, blocks=blocks, thresholds=thresholds)
+            self._recent[about] = task, made
+            if len(self._recent) > self._most:
+                self._recent.popitem(last=False)
+        self._recent.move_to_end(about)
+        return self._recent[about][1]
+
+    def planned_cases(self, task: Task, plan: Plan, device: str) -> int:
+        """How many cases are judged of a task before anything is known of the candidate."""
+        published = published_case(task, seed=plan.seed, device=device)
+        return self.deal(task, plan, published, device=device).total
 
 
 def _hazards(task: Task, case: Case, published: Case, plan: Plan) -> set[Hashable]:

@@ -13,6 +13,7 @@ from kerneltruth.oracle import bounds
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.claims import broken_claims
+from kerneltruth.oracle.dealing import Deals
 from kerneltruth.oracle.decoys import decoys, is_right
 from kerneltruth.oracle.evaluations import (
     all_evaluations,
@@ -111,11 +112,13 @@ class ExpectationCache:
 
     Attributes:
         layouts: the arguments of calls, which candidates share as well.
+        deals: the order of their cases, too.
     """
 
     def __init__(self, policy: Policy, *, limit_bytes: int = 192 * 2**20) -> None:
         self.policy = policy
         self.layouts = Layouts()
+        self.deals = Deals()
         self._recent: Recent[Expectation] = Recent(_bytes, limit_bytes=limit_bytes)
 
     def get(self, task: Task, case: Case) -> Expectation:

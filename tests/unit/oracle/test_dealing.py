@@ -6,7 +6,7 @@ from scripted import RELU, declare
 from kerneltruth.cases.promised import promises_of
 from kerneltruth.cases.published import published_case
 from kerneltruth.oracle.contract import CONTRACTS
-from kerneltruth.oracle.dealing import deal, planned_cases
+from kerneltruth.oracle.dealing import Deals, deal
 from kerneltruth.oracle.obligations import departures, obligations_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import suites, tasks_of
@@ -48,7 +48,7 @@ def test_a_small_number_grows_to_what_decides_where_the_plan_is_to_be_whole():
     assert (
         whole.total
         == 1 + len(whole.firsts)
-        == planned_cases(SCALED, Plan(cases=1, whole=True), "cpu")
+        == Deals().planned_cases(SCALED, Plan(cases=1, whole=True), "cpu")
     )
 
 
@@ -64,3 +64,15 @@ def test_every_case_is_dealt_once():
     found, _ = dealt(RELU, cases=16)
     cases = [case.identity for case in (*found.firsts, *found.others)]
     assert len(cases) == len(set(cases)) >= 48
+
+
+def test_candidates_of_one_plan_share_a_deal_and_others_have_their_own():
+    deals, plan = Deals(), Plan(cases=8)
+    published = published_case(SCALED, seed=plan.seed, device="cpu")
+    first = deals.deal(SCALED, plan, published, device="cpu")
+
+    assert deals.deal(SCALED, plan, published, device="cpu") is first
+    assert first == deal(SCALED, plan, published, device="cpu")
+    wider = deals.deal(SCALED, plan, published, device="cpu", blocks=(64,))
+    assert wider == deal(SCALED, plan, published, device="cpu", blocks=(64,))
+    assert wider != first
