@@ -11,13 +11,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
+# Every CUDA device of this machine.
+ALL = "cuda:all"
 _SPELLING = re.compile(r"^(auto|cpu|cuda(:\d+)?)$")
 
 
@@ -45,6 +47,29 @@ def choose_device(wanted: str, *, count: Callable[[], int] | None = None) -> str
             "see `kerneltruth doctor`, or use --device cpu"
         )
     return f"cuda:{index}"
+
+
+def choose_devices(wanted: Sequence[str], *, count: Callable[[], int] | None = None) -> list[str]:
+    """Turn names of devices into "cpu" and "cuda:N", each once; `cuda:all` is all of them.
+
+    Args:
+        wanted: by the user.
+        count: how many CUDA devices there are; None takes `cuda_devices`.
+
+    Raises:
+        UserError: another spelling, or no name.
+        EnvironmentFault: a CUDA device is wanted and there is none of that number.
+    """
+    if not wanted:
+        raise UserError("devices: name at least one, such as cpu, cuda:0 or cuda:all")
+    found: list[str] = []
+    for name in wanted:
+        if name != ALL:
+            found.append(choose_device(name, count=count))
+            continue
+        present = (count or cuda_devices)()
+        found += [choose_device(f"cuda:{n}", count=count) for n in range(max(present, 1))]
+    return list(dict.fromkeys(found))
 
 
 def choose_targets(wanted: tuple[str, ...]) -> tuple[str, ...]:

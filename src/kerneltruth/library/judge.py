@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import queue
@@ -12,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.engine.requests import CONTRACT, Explain
@@ -21,6 +20,9 @@ from kerneltruth.library.candidates import Judgeable, Source, source_in
 from kerneltruth.library.link import ServerLink
 from kerneltruth.library.messages import Checked, CheckMessage, Timed, TimeMessage
 from kerneltruth.library.report import FoundFailure, Report
+
+if TYPE_CHECKING:
+    import asyncio
 
 # Questions ahead of the answers, for each judge; a list is sent further ahead, so that judges find
 # candidates of one task.
@@ -143,6 +145,9 @@ class Judge:
 
     async def acheck(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
         """Judge one candidate, as `check` does; cancelling it frees the judge."""
+        # Imported here, as it takes a while and not all callers need it.
+        import asyncio
+
         source = source_in(candidate)
         future = await asyncio.to_thread(self._ask, source, options)
         return _report(source, await asyncio.wrap_future(future))
@@ -267,6 +272,8 @@ class Judge:
     async def _astreamed(
         self, candidates: Iterable[Judgeable], options: CheckOptions
     ) -> AsyncIterator[Report]:
+        import asyncio
+
         ahead = await asyncio.to_thread(self._ahead, candidates)
         numbered = enumerate(candidates)
         open_: dict[asyncio.Future[Checked | Timed], tuple[int, Source]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -37,10 +38,11 @@ from kerneltruth.library.messages import (
     answer_in,
     encoded,
 )
-from kerneltruth.runner.zygote_client import import_path
+from kerneltruth.runner.import_path import import_path
 
 _START_S = 60.0
 _END_S = 10.0
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
 _FAULTS = {"user": UserError, "environment": EnvironmentFault, "internal": InternalError}
 
 
@@ -209,7 +211,12 @@ def _closed() -> UserError:
 
 
 def _error(refused: QuestionRefused) -> KernelTruthError:
-    return _FAULTS[refused.fault](refused.reason)
+    return _FAULTS[refused.fault](_as_argument(refused.reason))
+
+
+def _as_argument(reason: str) -> str:
+    """Name arguments where a message names options of the command."""
+    return _OPTION.sub(lambda found: found[1].replace("-", "_"), reason)
 
 
 def _started(settings: Settings, log: IO[bytes]) -> tuple[socket.socket, subprocess.Popen[bytes]]:

@@ -10,7 +10,7 @@ import os
 import sys
 from multiprocessing.connection import Connection, wait
 
-from kerneltruth.engine.devices import begin, choose_device, new_runner
+from kerneltruth.engine.devices import begin, choose_devices, new_runner
 from kerneltruth.engine.scheduling.judge_process import JudgeProcess, stop
 from kerneltruth.engine.scheduling.scheduler import judges_at_once
 from kerneltruth.errors import EnvironmentFault, KernelTruthError, UserError
@@ -43,7 +43,7 @@ def main() -> None:
     settings = settings_in(sys.argv[2])
     lanes: list[Lane] = []
     try:
-        lanes = [Lane(device, settings.workers) for device in _devices(settings.devices)]
+        lanes = [Lane(device, settings.workers) for device in choose_devices(settings.devices)]
         ready = Ready(
             devices=tuple(lane.runner.device for lane in lanes),
             workers=sum(lane.most for lane in lanes),
@@ -63,10 +63,6 @@ def main() -> None:
         sys.stderr.flush()
         # Tearing down an interpreter with torch in it takes longer than all of the above.
         os._exit(0)
-
-
-def _devices(named: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(choose_device(name) for name in named))
 
 
 def refusal(number: int | None, error: Exception) -> QuestionRefused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from kerneltruth.clock.device.lock import checking
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.verdict import CompileError, Infra, Verdict
 from kerneltruth.engine.check_document import check_document
@@ -58,7 +60,7 @@ class QuestionWorker:
     def _judged(self, options: CheckRequest) -> Judged:
         start = time.monotonic()
         try:
-            with opened(options.suite, self._runner) as suite:
+            with self._room(), opened(options.suite, self._runner) as suite:
                 options = replace(options, suite=suite)
                 steps = judge(options, self._evaluator(options), lambda: self._machine, start)
                 return _last(steps)
@@ -68,6 +70,11 @@ class QuestionWorker:
             return without_trial(options, CompileError(detail=str(error)))
         except MemoryError as error:
             return without_trial(options, Infra(reason=f"the judge ran out of memory: {error}"))
+
+    def _room(self) -> contextlib.AbstractContextManager[None]:
+        """Leave a GPU to what is timed on it."""
+        device = self._runner.device
+        return contextlib.nullcontext() if device == "cpu" else checking(device)
 
     def _evaluator(self, options: CheckRequest) -> Evaluator:
         policy = choose_policy(options.bounds, tf32=options.tf32)

@@ -7,7 +7,6 @@ import json
 import os
 import select
 import signal
-import site
 import socket
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import kerneltruth
 from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.import_path import import_path
 from kerneltruth.runner.link import Link
 from kerneltruth.runner.sandbox import base_environment, remove_folder
 
@@ -177,15 +176,6 @@ def zygote_environment(*, interpret: bool, hide_cuda: bool) -> dict[str, str]:
         environment["CUDA_VISIBLE_DEVICES"] = ""
     environment["PYTHONPATH"] = import_path()
     return environment
-
-
-def import_path() -> str:
-    """Return the PYTHONPATH with which a new process finds this package."""
-    package = str(Path(kerneltruth.__file__).parents[1])
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if package not in site.getsitepackages():
-        paths.insert(0, package)
-    return os.pathsep.join(dict.fromkeys(p for p in paths if p))
 
 
 def _shut_down(

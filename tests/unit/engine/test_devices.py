@@ -6,6 +6,7 @@ from kerneltruth.engine.devices import (
     TARGETS,
     begin,
     choose_device,
+    choose_devices,
     choose_targets,
     cuda_devices,
     has_driver,
@@ -32,6 +33,21 @@ def test_a_device_is_named_by_its_number():
 def test_a_number_beyond_the_last_device_is_the_machines_fault():
     with pytest.raises(EnvironmentFault, match="shows 2 CUDA devices"):
         of_two("cuda:2")
+
+
+def test_several_devices_are_named_once_each_and_all_of_them_together():
+    assert choose_devices(("cuda:1", "cuda:all"), count=lambda: 2) == ["cuda:1", "cuda:0"]
+    assert choose_devices(("cpu", "cpu")) == ["cpu"]
+
+
+def test_all_cuda_devices_of_a_machine_without_one_are_the_machines_fault():
+    with pytest.raises(EnvironmentFault, match="shows 0 CUDA devices"):
+        choose_devices(("cuda:all",), count=lambda: 0)
+
+
+def test_no_device_at_all_is_the_users_mistake():
+    with pytest.raises(UserError, match="name at least one"):
+        choose_devices(())
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0", "auto "])
