@@ -10,17 +10,15 @@ from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
-from kerneltruth.clock.statistics.portability import Kernel, portability
+from kerneltruth.clock.statistics.portability import portability
 from kerneltruth.documents.records import Obligation
 from kerneltruth.documents.runs import (
     ChangedObligation,
-    ComparedKernel,
     CompareDocument,
     ComparedRun,
     ComparedSpeed,
     DifferingKernel,
     MissingKernel,
-    SpeedupInterval,
 )
 from kerneltruth.errors import UserError
 
@@ -141,31 +139,7 @@ def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, ComparedSpeed]:
     ]
     found = {}
     for baseline in baselines_of([r for known in comparable for r in known.values()]):
-        compared = portability(
+        found[baseline] = portability(
             [{n: ratios_by_shape(r, baseline) for n, r in known.items()} for known in comparable]
         )
-        found[baseline] = ComparedSpeed(
-            timed=compared.timed,
-            shared=len(compared.kernels),
-            differ=compared.differ,
-            flips=compared.flips,
-            within={f"{share:.0%}": count for share, count in compared.within.items()},
-            spread=compared.spread,
-            speedups=compared.speedups,
-            kernels=tuple(map(_kernel, compared.kernels)),
-        )
     return found
-
-
-def _kernel(kernel: Kernel) -> ComparedKernel:
-    return ComparedKernel(
-        name=kernel.name,
-        shapes=kernel.shapes,
-        speedups=tuple(
-            None if s is None else SpeedupInterval(ratio=s.estimate, low=s.low, high=s.high)
-            for s in kernel.speedups
-        ),
-        spread=kernel.spread,
-        differs=kernel.differs,
-        flips=kernel.flips,
-    )

@@ -11,10 +11,10 @@ from kerneltruth.analysis.ranks import rank_correlation
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Ratio, Result
 from kerneltruth.analysis.speeds import EAGER
-from kerneltruth.clock.statistics.portability import Kernel
 from kerneltruth.clock.statistics.portability import portability as compared
 from kerneltruth.clock.statistics.summary import Interval
 from kerneltruth.documents.effects import DevicePair, PortabilityTables, PortableKernel
+from kerneltruth.documents.runs import ComparedKernel
 
 
 def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | None:
@@ -78,7 +78,9 @@ def _travelled(
     return [_kernel(kernel, devices, shared[names[kernel.name]]) for kernel in found]
 
 
-def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> PortableKernel:
+def _kernel(
+    kernel: ComparedKernel, devices: Sequence[str], seen: dict[str, Result]
+) -> PortableKernel:
     first = next(iter(seen.values()))
     speedups = zip(devices, kernel.speedups, strict=True)
     return PortableKernel(
@@ -87,7 +89,7 @@ def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> 
         method=first.method,
         model=first.model,
         shapes=kernel.shapes,
-        speedups={device: s.estimate for device, s in speedups if s is not None},
+        speedups={device: s.ratio for device, s in speedups if s is not None},
         spread=kernel.spread,
         differs=kernel.differs,
         flips=kernel.flips,

@@ -209,7 +209,15 @@ class SpeedupInterval(Model, frozen=True, kw_only=True):
 
 
 class ComparedKernel(Model, frozen=True, kw_only=True):
-    """A kernel's speedup run by run; null where a run has none."""
+    """A kernel that two or more runs have timed on a shape that they share.
+
+    Attributes:
+        shapes: how many shapes the speedups are of.
+        speedups: by run, in their order; null where a run did not time it.
+        spread: the largest speedup over the smallest.
+        differs: whether some two runs exclude each other: their intervals do not meet.
+        flips: whether it is faster than the baseline in one run and slower in another.
+    """
 
     name: str
     shapes: int
@@ -220,7 +228,17 @@ class ComparedKernel(Model, frozen=True, kw_only=True):
 
 
 class ComparedSpeed(Model, frozen=True, kw_only=True):
-    """What changes from run to run against one baseline."""
+    """What changes from run to run against one baseline.
+
+    Attributes:
+        timed: kernels that each run has timed; two or more share `shared` of them, of which all
+            else is.
+        differ: how many differ beyond their intervals.
+        flips: how many are faster here and slower there.
+        within: how many spreads are at most so large, by share.
+        spread: the distribution of spreads; `speedups` that of speedups in each run.
+        kernels: the largest spread first.
+    """
 
     timed: tuple[int, ...]
     shared: int

@@ -8,8 +8,7 @@ from collections.abc import Generator, Iterator
 
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
-from kerneltruth.documents.model import content_hash
-from kerneltruth.documents.records import ProfileEntry
+from kerneltruth.documents.model import content_hash, model_of
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.attempt_store import store_attempt
@@ -215,7 +214,7 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         explanation=attempt.explanation,
         finding=line.finding or None,
         hazards=tuple(attempt.hazards.values()),
-        profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
+        profile={key: model_of(AuditObligation, e) for key, e in attempt.profile.items()},
         score=attempt.score,
         peer_checks=peers,
         peer_check_reasons={n: r.why for n, r in (line.baselines or {}).items() if r.why},
@@ -227,14 +226,4 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         compiled=len(attempt.binaries),
         worst_ratio=attempt.worst_ratio,
         seconds=attempt.seconds,
-    )
-
-
-def _obligation(entry: ProfileEntry) -> AuditObligation:
-    return AuditObligation(
-        status=entry.status,
-        decisive=entry.decisive,
-        cases=entry.cases,
-        reason=entry.reason,
-        finding=entry.finding,
     )

@@ -13,6 +13,7 @@ import torch
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
 from kerneltruth.documents.verdict import is_bad
@@ -73,19 +74,7 @@ class Proof:
 
     def document(self) -> TaskProof:
         """Return the proof as `audit --suite --json` prints it."""
-        return TaskProof(
-            task=self.task,
-            category=self.category,
-            holds=self.holds,
-            cases=dict(self.cases),
-            flagged=tuple(self.flagged),
-            declined=dict(self.declined),
-            unrefereeable=dict(self.unrefereeable),
-            skipped=dict(self.skipped),
-            idle=self.idle,
-            trouble=self.trouble,
-            seconds=self.seconds,
-        )
+        return model_of(TaskProof, self)
 
 
 def prove(

@@ -20,7 +20,7 @@ from kerneltruth.documents.generations import (
     GenerationManifest,
     GenerationResult,
 )
-from kerneltruth.documents.model import Json, content_hash, dumps, parse, plain, updated
+from kerneltruth.documents.model import Json, content_hash, dumps, model_of, parse, plain, updated
 from kerneltruth.engine.run_directory import new_folder
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
@@ -73,13 +73,7 @@ def _read(path: Path) -> GenerationManifest:
 
 def close_generation(path: Path, document: GenerateDocument) -> None:
     """Write the account into the manifest."""
-    result = GenerationResult(
-        answers=document.answers,
-        unanswered=document.unanswered,
-        stopped=document.stopped,
-        account=document.account,
-        refine=document.refine,
-    )
+    result = model_of(GenerationResult, document)
     # Whichever version began the generation, this one has ended it.
     ended = structs.replace(_read(path), version=__version__, ended=now(), result=result)
     with writing(path):

@@ -76,12 +76,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     yield AttemptEnded(
         attempt=Attempt(
             task=session.task.key,
-            candidate=CandidateRef(
-                sha256=session.candidate.sha256,
-                path=session.candidate.path,
-                language=session.candidate.language,
-                entry=session.candidate.entry,
-            ),
+            candidate=model_of(CandidateRef, session.candidate),
             torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
             verdict=with_kernel_required(verdict, kernel) if plan.require_kernel else verdict,
             contract=plan.contract,

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def open_telemetry(device: str, *, root: int | None = None) -> NvmlTelemetry | N
         int(device.partition(":")[2] or 0),
         visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
         by_address=os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID",
-        ours=Family(os.getpid() if root is None else root),
+        ours=partial(family, os.getpid() if root is None else root),
     )
 
 
@@ -206,21 +207,15 @@ def strangers(seen: Collection[int], ours: Callable[[], Collection[int]]) -> int
     return len(set(seen) - own) if known or not own else max(len(seen) - len(own), 0)
 
 
-class Family:
-    """A process and its descendants, as `/proc` has them."""
-
-    def __init__(self, root: int) -> None:
-        self._root = root
-
-    def __call__(self) -> frozenset[int]:
-        """Their numbers now."""
-        found, waiting = set(), [self._root]
-        while waiting:
-            pid = waiting.pop()
-            if pid not in found:
-                found.add(pid)
-                waiting += _children(pid)
-        return frozenset(found)
+def family(root: int) -> frozenset[int]:
+    """Return the numbers of a process and its descendants, as `/proc` has them."""
+    found, waiting = set(), [root]
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += _children(pid)
+    return frozenset(found)
 
 
 def _children(pid: int) -> list[int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from kerneltruth.clock.device.telemetry import Reading, Telemetry
 from kerneltruth.clock.protocol.sides import Batch
+from kerneltruth.documents.timing import ConditionsRecord
 
 # How far the SM clock may move within a block.
 CLOCK_DRIFT = 0.02
@@ -70,26 +70,13 @@ class DisturbanceDetector:
         return disturbed(before, self._last)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """Summarize readings for a record; clocks as lowest and highest."""
-
-    readings: int
-    sm_clock_mhz: tuple[int, int] | None
-    memory_clock_mhz: tuple[int, int] | None
-    temperature_c: int | None
-    power_w: float | None
-    throttle: tuple[str, ...]
-    others: int
-
-
-def conditions(readings: Sequence[Reading]) -> Conditions | None:
+def conditions(readings: Sequence[Reading]) -> ConditionsRecord | None:
     """Return the extremes of readings; None if there are none."""
     if not readings:
         return None
     reasons = {*(r for one in readings for r in one.throttle)}
     reasons |= _held_down(readings[0], readings[-1])
-    return Conditions(
+    return ConditionsRecord(
         readings=len(readings),
         sm_clock_mhz=_range(r.sm_clock_mhz for r in readings),
         memory_clock_mhz=_range(r.memory_clock_mhz for r in readings),

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from kerneltruth.clock.statistics.summary import Interval, outcome
-from kerneltruth.documents.runs import Spread
+from kerneltruth.documents.runs import ComparedKernel, ComparedSpeed, SpeedupInterval, Spread
 
 # Ratios of one run, by kernel and shape.
 Timed = Mapping[str, Mapping[str, Interval]]
@@ -22,72 +21,28 @@ Timed = Mapping[str, Mapping[str, Interval]]
 WITHIN = (0.01, 0.05, 0.10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
-    """One kernel that two or more runs have timed on a shape that they share.
-
-    Attributes:
-        name: as the runs call it.
-        shapes: how many shapes the speedups are of.
-        speedups: by run, in their order; None where a run did not time it.
-        spread: the largest speedup over the smallest.
-        differs: whether some two runs exclude each other: their intervals do not meet.
-        flips: whether it is faster than the baseline in one run and slower in another.
-    """
-
-    name: str
-    shapes: int
-    speedups: tuple[Interval | None, ...]
-    spread: float
-    differs: bool
-    flips: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Portability:
-    """What changes from run to run.
-
-    Attributes:
-        timed: kernels that each run has timed.
-        kernels: those that two or more runs share, the largest spread first; every count below is
-            of these.
-        speedups: their distribution in each run.
-        spread: distribution of largest over smallest.
-        within: how many spreads are at most so large, by share (0.01 is 1%).
-        differ: how many differ beyond their intervals.
-        flips: how many are faster here and slower there.
-    """
-
-    timed: tuple[int, ...]
-    kernels: tuple[Kernel, ...]
-    speedups: tuple[Spread, ...]
-    spread: Spread
-    within: Mapping[float, int]
-    differ: int
-    flips: int
-
-
-def portability(runs: Sequence[Timed]) -> Portability:
+def portability(runs: Sequence[Timed]) -> ComparedSpeed:
     """Compare what runs have timed."""
     names = dict.fromkeys(name for run in runs for name in run)
     found = [k for name in names if (k := _kernel(name, runs)) is not None]
     found.sort(key=lambda k: (-k.spread, k.name))
     spreads = [k.spread for k in found]
-    return Portability(
+    return ComparedSpeed(
         timed=tuple(sum(bool(shapes) for shapes in run.values()) for run in runs),
+        shared=len(found),
         kernels=tuple(found),
         speedups=tuple(
-            quantiles(s.estimate for k in found if (s := k.speedups[i]) is not None)
+            quantiles(s.ratio for k in found if (s := k.speedups[i]) is not None)
             for i in range(len(runs))
         ),
         spread=quantiles(spreads),
-        within={share: sum(s <= 1 + share for s in spreads) for share in WITHIN},
+        within={f"{share:.0%}": sum(s <= 1 + share for s in spreads) for share in WITHIN},
         differ=sum(k.differs for k in found),
         flips=sum(k.flips for k in found),
     )
 
 
-def _kernel(name: str, runs: Sequence[Timed]) -> Kernel | None:
+def _kernel(name: str, runs: Sequence[Timed]) -> ComparedKernel | None:
     seen = [run.get(name) or {} for run in runs]
     if not any(seen):
         return None
@@ -100,10 +55,13 @@ def _kernel(name: str, runs: Sequence[Timed]) -> Kernel | None:
     if len(known) < 2:
         return None
     outcomes = {outcome(s) for s in known}
-    return Kernel(
+    return ComparedKernel(
         name=name,
         shapes=len(shared),
-        speedups=speedups,
+        speedups=tuple(
+            None if s is None else SpeedupInterval(ratio=s.estimate, low=s.low, high=s.high)
+            for s in speedups
+        ),
         spread=max(s.estimate for s in known) / min(s.estimate for s in known),
         differs=any(a.high < b.low or b.high < a.low for a, b in combinations(known, 2)),
         flips={"faster", "slower"} <= outcomes,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_tied
@@ -27,7 +27,7 @@ from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
-from kerneltruth.engine.benchmark.measured import Measured, concluded, costs_of, retimed, times_of
+from kerneltruth.engine.benchmark.measured import Measured, concluded, retimed, times_of
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import (
@@ -167,7 +167,7 @@ class Benchmarker:
         document = times_of(measured, shapes, task_baselines, ready_s=self._ready_s)
         self._ready_s = 0.0
         task_baselines.spent.clear()
-        if measured.outcome != "timed":
+        if measured.times.outcome != "timed":
             return document
         with self._spent.on("again"):
             shapes = self._look_again(shapes, [found.benchmark for found in measured.benchmarks])
@@ -201,9 +201,9 @@ class Benchmarker:
             except SideError as error:
                 measured.stop(error, case.summary())
                 return measured
-            if measured.costs is None:
+            if measured.times.compile_s is UNSET:
                 import_s = None if child is None else child.loaded.seconds
-                measured.costs = costs_of(side, import_s, on_gpu=self._on_gpu)
+                measured.count_first_calls(side, import_s, on_gpu=self._on_gpu)
         return measured
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:

@@ -22,7 +22,6 @@ from kerneltruth.clock.device.nvml import open_telemetry
 from kerneltruth.clock.device.telemetry import NoTelemetry, Telemetry
 from kerneltruth.clock.integrity.disturbance import (
     HARMFUL,
-    Conditions,
     DisturbanceDetector,
     conditions,
 )
@@ -35,7 +34,7 @@ from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impos
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import content_hash, dumps, parse
-from kerneltruth.documents.timing import Advice, Regime
+from kerneltruth.documents.timing import Advice, ConditionsRecord, Regime
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.run_directory import environment
@@ -100,7 +99,7 @@ class DeviceWatch:
             flags.append("shared_device")
         return flags
 
-    def conditions(self) -> Conditions | None:
+    def conditions(self) -> ConditionsRecord | None:
         """Return the device's clocks, temperature and power during the measurement."""
         return conditions(self.disturbance.readings)
 

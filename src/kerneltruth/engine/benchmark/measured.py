@@ -6,47 +6,51 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import structs
 
 from kerneltruth.clock.integrity.valid_baselines import NotValid
 from kerneltruth.clock.protocol.sides import Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import retime_baselines
-from kerneltruth.documents.timing import AloneTimes, CandidateTimes, ShapeTimes, TimeOutcome
+from kerneltruth.documents.timing import AloneTimes, CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.baselines import CANDIDATE
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.shape_document import (
     CONTRADICTED,
     FinishedBenchmark,
-    conditions_record,
 )
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 
 
 @dataclass(slots=True, kw_only=True)
 class Measured:
-    """What benchmarks on the task's shapes have shown, until one failed."""
+    """What benchmarks on the task's shapes have shown, until one failed.
+
+    Attributes:
+        times: what is known of the candidate apart from them: how it ended, and its first calls.
+    """
 
     benchmarks: list[FinishedBenchmark] = field(default_factory=list)
-    outcome: TimeOutcome = "timed"
-    detail: str | UnsetType = UNSET
-    costs: Costs | None = None
+    times: CandidateTimes = field(default_factory=lambda: CandidateTimes(outcome="timed"))
 
     def stop(self, error: SideError, shape: str) -> None:
         """Note that the candidate could not be timed on a shape, and why."""
         unsupported = error.seen.ended == "unsupported"
-        self.outcome = "unsupported_here" if unsupported else "failed"
-        self.detail = f"{shape}: {_reason(error)}"[:400]
+        self.times = structs.replace(
+            self.times,
+            outcome="unsupported_here" if unsupported else "failed",
+            detail=f"{shape}: {_reason(error)}"[:400],
+        )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """What a candidate costs before and around its steady state."""
-
-    import_s: float | None
-    first_call_s: float
-    compile_s: float
-    launch_us: float | None
+    def count_first_calls(self, side: Side, import_s: float | None, *, on_gpu: bool) -> None:
+        """Note what the candidate's first calls cost."""
+        self.times = structs.replace(
+            self.times,
+            import_s=import_s,
+            first_call_s=side.first_s,
+            compile_s=max(side.first_s - side.second_s, 0.0),
+            launch_us=side.launch_s * 1e6 if on_gpu else None,
+        )
 
 
 def times_of(
@@ -58,15 +62,9 @@ def times_of(
     """
     peaks = [{s.name: s.peak_bytes for s in f.benchmark.sides} for f in measured.benchmarks]
     others = dict.fromkeys(name for p in peaks for name in p if name != CANDIDATE)
-    costs = measured.costs
-    return CandidateTimes(
-        outcome=measured.outcome,
+    return structs.replace(
+        measured.times,
         shapes=tuple(shapes),
-        import_s=UNSET if costs is None else costs.import_s,
-        first_call_s=UNSET if costs is None else costs.first_call_s,
-        compile_s=UNSET if costs is None else costs.compile_s,
-        launch_us=UNSET if costs is None else costs.launch_us,
-        detail=measured.detail,
         ready_s=ready_s,
         ready=dict(task_baselines.spent),
         not_timed=tuple(task_baselines.left_out),
@@ -107,16 +105,6 @@ def _reason(error: SideError) -> str:
     return str(error) if isinstance(error, NotValid) else said
 
 
-def costs_of(side: Side, import_s: float | None, *, on_gpu: bool) -> Costs:
-    """Return what a candidate's first calls cost."""
-    return Costs(
-        import_s=import_s,
-        first_call_s=side.first_s,
-        compile_s=max(side.first_s - side.second_s, 0.0),
-        launch_us=side.launch_s * 1e6 if on_gpu else None,
-    )
-
-
 def retimed(
     shape: ShapeTimes,
     benchmark: InterleavedBenchmark,
@@ -138,7 +126,7 @@ def retimed(
     alone_us = {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()}
     return structs.replace(
         shape,
-        alone=AloneTimes(us=alone_us, conditions=conditions_record(watch)),
+        alone=AloneTimes(us=alone_us, conditions=watch.conditions()),
         baselines={
             name: structs.replace(b, outcome="tie") if name in look.hindered else b
             for name, b in shape.baselines.items()

@@ -16,7 +16,7 @@ from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import BinaryRecord
-from kerneltruth.documents.timing import BaselineTime, ConditionsRecord, ShapeTimes
+from kerneltruth.documents.timing import BaselineTime, ShapeTimes
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.protocol import Binary, Loaded
@@ -109,15 +109,9 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
             if binaries
         },
         repeated=tuple(benchmark.disturbed),
-        conditions=conditions_record(watch),
+        conditions=watch.conditions(),
         flags=tuple(flags),
     )
-
-
-def conditions_record(watch: DeviceWatch) -> ConditionsRecord | None:
-    """Return the device's state while it was watched, as documents hold it."""
-    seen = watch.conditions()
-    return None if seen is None else model_of(ConditionsRecord, seen)
 
 
 def _baseline_time(

@@ -10,11 +10,11 @@ import pytest
 
 from kerneltruth.clock.device.nvml import (
     LOOK_AGAIN_S,
-    Family,
     Gpu,
     NvmlTelemetry,
     chosen,
     connect,
+    family,
     open_telemetry,
     strangers,
 )
@@ -223,7 +223,7 @@ def test_strangers_are_counted_in_a_container_too(seen, ours, expected):
 def test_a_family_is_a_process_and_its_children():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert {os.getpid(), child.pid} <= Family(os.getpid())()
+        assert {os.getpid(), child.pid} <= family(os.getpid())
     finally:
         child.communicate(b"\n")
-    assert child.pid not in Family(os.getpid())()
+    assert child.pid not in family(os.getpid())

@@ -6,11 +6,11 @@ import pytest
 
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.integrity.disturbance import (
-    Conditions,
     DisturbanceDetector,
     conditions,
     disturbed,
 )
+from kerneltruth.documents.timing import ConditionsRecord
 
 CALM = Reading(
     sm_clock_mhz=1980,
@@ -110,7 +110,7 @@ def test_a_lookout_on_a_cpu_never_complains():
 def test_conditions_are_the_extremes():
     hot = replace(CALM, sm_clock_mhz=1900, temperature_c=60, power_w=650.0, others=2)
     capped = replace(CALM, throttle=("gpu_idle", "sw_power_cap"))
-    assert conditions([CALM, hot, capped]) == Conditions(
+    assert conditions([CALM, hot, capped]) == ConditionsRecord(
         readings=3,
         sm_clock_mhz=(1900, 1980),
         memory_clock_mhz=(2619, 2619),
