@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kerneltruth.analysis.illusions import checks_of
@@ -22,32 +22,13 @@ Columns = dict[str, Sequence[Scalar]]
 
 PARQUET_HINT = "--parquet needs pyarrow: pip install 'kerneltruth[study]'"
 
-_TEXT: tuple[tuple[str, Callable[[Result], str | None]], ...] = (
-    ("suite", lambda r: r.suite),
-    ("task", lambda r: r.task),
-    ("category", lambda r: r.category),
-    ("method", lambda r: r.method),
-    ("model", lambda r: r.model),
-    ("key", lambda r: r.key),
-    ("origin", lambda r: r.origin),
-    ("sha256", lambda r: r.sha256),
-    ("same_as", lambda r: r.same_as),
-    ("language", lambda r: r.language),
-    ("call", lambda r: r.call),
-    ("exe", lambda r: r.exe),
-    ("perf", lambda r: r.perf),
-    ("verdict", lambda r: r.verdict),
-    ("kind", lambda r: r.kind),
-    ("detail", lambda r: r.detail or None),
-    ("finding", lambda r: r.finding),
-    ("contract", lambda r: r.contract or None),
+_TEXT = (
+    *("suite", "task", "category", "method", "model", "key", "origin", "sha256", "same_as"),
+    *("language", "call", "exe", "perf", "verdict", "kind", "detail", "finding", "contract"),
 )
-_NUMBERS: tuple[tuple[str, Callable[[Result], int | None]], ...] = (
-    ("sample", lambda r: r.sample),
-    ("round", lambda r: r.round),
-    ("cases", lambda r: r.cases),
-    ("failed", lambda r: r.failed),
-)
+_NUMBERS = ("sample", "round", "cases", "failed")
+# Without words where there is nothing to say.
+_MAY_BE_EMPTY = ("detail", "contract")
 
 
 def columns(study: Study) -> Columns:
@@ -64,10 +45,9 @@ def columns(study: Study) -> Columns:
         "distinct": [id(r) in distinct for r in results],
         "answer": [id(r) in answers for r in results],
     }
-    for name, text in _TEXT:
-        found[name] = [text(r) for r in results]
-    for name, number in _NUMBERS:
-        found[name] = [number(r) for r in results]
+    for name in (*_TEXT, *_NUMBERS):
+        values = [getattr(r, name) for r in results]
+        found[name] = [v or None for v in values] if name in _MAY_BE_EMPTY else values
     for baseline in baselines_of(results):
         against = [r.against(baseline) for r in results]
         found[f"speedup_{baseline}"] = [None if a is None else a.speedup for a in against]
@@ -117,12 +97,11 @@ def write_parquet(table: Columns, path: Path) -> None:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingPackage(PARQUET_HINT) from error
-    numbers = {name for name, _ in _NUMBERS}
     arrays = {}
     for name, values in table.items():
         if name in ("distinct", "answer"):
             kind = pa.bool_()
-        elif name in numbers or name.startswith("held_"):
+        elif name in _NUMBERS or name.startswith("held_"):
             kind = pa.int64()
         elif name == "efficiency" or name.startswith(("speedup_", "low_", "high_")):
             kind = pa.float64()

@@ -21,19 +21,18 @@ from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.generate.account import Budget
 from kerneltruth.generate.answers import Chain, publish_answers, refinement
 from kerneltruth.generate.assignments import briefs_of, keys_for
-from kerneltruth.generate.chat import ChatModel, Request, Sampling
+from kerneltruth.generate.chat import ApiError, ChatModel, Reply, Request, Sampling
 from kerneltruth.generate.connection import address_of
 from kerneltruth.generate.directory import close_generation, how_to_go_on, open_generation
 from kerneltruth.generate.key import travels_openly
 from kerneltruth.generate.prompts import Prompts, load_prompts
 from kerneltruth.generate.recorded import PREFIX
 from kerneltruth.generate.request_pool import (
-    Answered,
     NotSent,
     Pace,
     RequestPool,
     RetryPolicy,
-    Unanswered,
+    Sent,
 )
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.reviewer import Reviewer
@@ -206,9 +205,9 @@ class _Generation:
                 done += 1
                 chain = (outcome.request.task, outcome.request.sample)
                 match outcome:
-                    case Answered(reply=reply):
+                    case Sent(answer=Reply() as reply):
                         said = reply.finish or "answered"
-                    case Unanswered(error=error):
+                    case Sent(answer=ApiError() as error):
                         said = error.detail
                         self._left[chain] = "" if error.scope == "chain" else error.detail
                     case NotSent(reason=reason):

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.documents.model import parse
 from kerneltruth.errors import UserError
-from kerneltruth.generate.chat import ApiError, Reply, Request, Scope, Usage
+from kerneltruth.generate.chat import ApiError, Reply, Request, Scope
 from kerneltruth.generate.transcript import TRANSCRIPT
 
 PREFIX = "replay:"
@@ -103,25 +104,7 @@ def _reply(data: Mapping[str, Any], where: str) -> tuple[tuple[str, int, int], R
         raise UserError(f"{where}: a recorded reply needs `task` and `text`, both strings")
     if type(sample) is not int or type(turn) is not int or min(sample, turn) < 0:
         raise UserError(f"{where}: `sample` and `round` must be whole numbers from 0")
-    reply = Reply(
-        text=said["text"],
-        finish=_string(said.get("finish")),
-        usage=_usage(said.get("usage")),
-        reasoning=_string(said.get("reasoning")),
-        model=_string(said.get("model")),
-        id=_string(said.get("id")),
-    )
-    return (str(task).strip(), sample, turn), reply
-
-
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _usage(value: Any) -> Usage | None:
-    if not isinstance(value, Mapping):
-        return None
-    counts = (value.get("prompt"), value.get("completion"))
-    if any(type(n) is not int or n < 0 for n in counts):
-        return None
-    return Usage(prompt=counts[0], completion=counts[1])  # type: ignore[arg-type]
+    try:
+        return (str(task).strip(), sample, turn), parse(Reply, said)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error

@@ -17,21 +17,14 @@ GIVE_UP_AFTER = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """A request and its answer; `tries` counts all calls."""
+class Sent:
+    """A request and its answer, or the error that was left after all retries.
+
+    `tries` counts all calls.
+    """
 
     request: Request
-    reply: Reply
-    tries: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unanswered:
-    """A request that brought no answer, after all retries."""
-
-    request: Request
-    error: ApiError
+    answer: Reply | ApiError
     tries: int
     seconds: float
 
@@ -44,7 +37,7 @@ class NotSent:
     reason: str
 
 
-Outcome = Answered | Unanswered | NotSent
+Outcome = Sent | NotSent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +82,7 @@ class RequestPool:
         pace: Pace,
         retry: RetryPolicy,
         concurrency: int,
-        record: Callable[[Answered | Unanswered], None],
+        record: Callable[[Sent], None],
         answered_before: bool = False,
         seed: int = 0,
     ) -> None:
@@ -159,15 +152,12 @@ class RequestPool:
             tries += 1
             answer = await self._call(request)
             seconds = time.monotonic() - began
+            sent = Sent(request=request, answer=answer, tries=tries, seconds=seconds)
             if isinstance(answer, Reply):
-                return self._kept_answer(
-                    Answered(request=request, reply=answer, tries=tries, seconds=seconds)
-                )
+                return self._kept_answer(sent, answer)
             self._budget.settle(request, None)
             if not await self._may_retry(request, answer, tries):
-                return self._kept_error(
-                    Unanswered(request=request, error=answer, tries=tries, seconds=seconds)
-                )
+                return self._kept_error(sent, answer)
 
     async def _call(self, request: Request) -> Reply | ApiError:
         self.in_flight += 1
@@ -212,24 +202,23 @@ class RequestPool:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
-    def _kept_answer(self, answered: Answered) -> Answered:
+    def _kept_answer(self, sent: Sent, reply: Reply) -> Sent:
         self._errors_in_a_row, self._answered_before = 0, True
-        self._record(answered)
-        self._budget.settle(answered.request, answered.reply)
-        return answered
+        self._record(sent)
+        self._budget.settle(sent.request, reply)
+        return sent
 
-    def _kept_error(self, unanswered: Unanswered) -> Unanswered:
-        error = unanswered.error
+    def _kept_error(self, sent: Sent, error: ApiError) -> Sent:
         if error.scope == "chain":
-            return unanswered
-        self._record(unanswered)
+            return sent
+        self._record(sent)
         # A single request may be unanswerable; if none was answered yet, all are.
         counts = error.scope != "request" or not self._answered_before
         self._errors_in_a_row += counts and not self._stopped.is_set()
         if error.scope == "endpoint" or self._errors_in_a_row >= GIVE_UP_AFTER:
             self.fatal = self.fatal or error
             self.stop()
-        return unanswered
+        return sent
 
 
 class Pace:

@@ -21,7 +21,7 @@ from kerneltruth.documents.model import Json, Stored, parse
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
 from kerneltruth.generate.chat import Message, Reply, Scope, byte_count
-from kerneltruth.generate.request_pool import Answered, Unanswered
+from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.review import Review
 from kerneltruth.runs.ledger import Ledger
 
@@ -130,13 +130,13 @@ class Transcript:
                     "directory, since answers to different questions are not one sample"
                 )
 
-    def record(self, outcome: Answered | Unanswered) -> None:
+    def record(self, sent: Sent) -> None:
         """Append an exchange; it is on disk when this returns.
 
         Raises:
             EnvironmentFault: it cannot be written.
         """
-        request = outcome.request
+        request, answer = sent.request, sent.answer
         place = (request.task, request.sample, request.round)
         line = ExchangeLine(
             kind="answer",
@@ -144,17 +144,17 @@ class Transcript:
             sample=request.sample,
             round=request.round,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
-            tries=outcome.tries,
-            seconds=round(outcome.seconds, 3),
+            tries=sent.tries,
+            seconds=round(sent.seconds, 3),
             messages=request.messages,
         )
-        if isinstance(outcome, Answered):
-            self._ledger.append(request.key, structs.replace(line, reply=outcome.reply))
-            self._answers[place] = outcome.reply
+        if isinstance(answer, Reply):
+            self._ledger.append(request.key, structs.replace(line, reply=answer))
+            self._answers[place] = answer
             return
         number = self._failures.get(place, 0) + 1
         self._failures[place] = number
-        trouble = FailedCall(scope=outcome.error.scope, detail=outcome.error.detail)
+        trouble = FailedCall(scope=answer.scope, detail=answer.detail)
         key = f"{request.key} failure {number}"
         self._ledger.append(key, structs.replace(line, kind="failure", trouble=trouble))
 

@@ -8,7 +8,7 @@ import pytest
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Reply, Usage
 from kerneltruth.generate.recorded import read_recording
-from kerneltruth.generate.request_pool import Answered
+from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.transcript import TRANSCRIPT, Transcript
 
 
@@ -58,7 +58,7 @@ def test_the_label_is_the_recorded_model_or_the_files_name(record):
 def test_the_transcript_of_a_generation_is_a_recording(tmp_path, request_of):
     transcript = Transcript(tmp_path / TRANSCRIPT)
     reply = Reply(text="said", finish="stop", usage=Usage(prompt=3, completion=4), model="big")
-    transcript.record(Answered(request=request_of(), reply=reply, tries=1, seconds=0.1))
+    transcript.record(Sent(request=request_of(), answer=reply, tries=1, seconds=0.1))
     transcript.close()
     model = read_recording(tmp_path)
     assert asyncio.run(model.call(request_of())) == reply

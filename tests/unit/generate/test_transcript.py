@@ -6,7 +6,7 @@ import pytest
 
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.generate.chat import ApiError, Reply, Usage
-from kerneltruth.generate.request_pool import Answered, Unanswered
+from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.review import Review, ShapeTiming
 from kerneltruth.generate.transcript import Transcript
 
@@ -19,7 +19,7 @@ def path(tmp_path):
 def answered(request, text="ok", tries=1, usage=(10, 5)):
     counted = None if usage is None else Usage(prompt=usage[0], completion=usage[1])
     reply = Reply(text=text, finish="stop", usage=counted)
-    return Answered(request=request, reply=reply, tries=tries, seconds=0.5)
+    return Sent(request=request, answer=reply, tries=tries, seconds=0.5)
 
 
 def filled(path, request_of):
@@ -28,9 +28,7 @@ def filled(path, request_of):
     transcript.record(answered(request_of(sample=0), "zero"))
     error = ApiError(scope="call", detail="500")
     for _ in range(2):
-        transcript.record(
-            Unanswered(request=request_of(sample=2), error=error, tries=3, seconds=1.0)
-        )
+        transcript.record(Sent(request=request_of(sample=2), answer=error, tries=3, seconds=1.0))
     transcript.add_review("suite/relu", 0, 0, Review(outcome="fail", stage="exe", passed=3))
     return transcript
 

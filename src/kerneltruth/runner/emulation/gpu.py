@@ -35,6 +35,16 @@ FACTS: Mapping[str, Any] = {
 CUDA_VERSION = "12.8"
 
 
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """Stands in for whatever has no effect without a device."""
+    return None
+
+
+def always(value: Any) -> Callable[..., Any]:
+    """Return a function that accepts anything and returns `value`."""
+    return lambda *args, **kwargs: value
+
+
 class PretendStream:
     """A stream on which all work completes at once."""
 
@@ -43,27 +53,9 @@ class PretendStream:
     device_index = 0
     device_type = 1
     priority = 0
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes what torch.cuda.Stream takes."""
-
-    @property
-    def device(self) -> torch.device:
-        """Return the emulated device."""
-        return torch.device("cuda", 0)
-
-    def wait_stream(self, stream: Any) -> None:
-        """Return at once."""
-
-    def wait_event(self, event: Any) -> None:
-        """Return at once."""
-
-    def synchronize(self) -> None:
-        """Return at once."""
-
-    def query(self) -> bool:
-        """Return that all work is done."""
-        return True
+    device = property(always(torch.device("cuda", 0)))
+    __init__ = wait_stream = wait_event = synchronize = nothing
+    query = always(True)
 
     def record_event(self, event: Any = None) -> Any:
         """Return an event that has happened."""
@@ -72,34 +64,17 @@ class PretendStream:
     def __enter__(self) -> PretendStream:
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        return None
+    __exit__ = nothing
 
 
 class Event:
     """An event that has happened; there is no time to measure."""
 
     cuda_event = 0
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes what torch.cuda.Event takes."""
-
-    def record(self, stream: Any = None) -> None:
-        """Do nothing: it has happened."""
-
-    def wait(self, stream: Any = None) -> None:
-        """Return at once."""
-
-    def synchronize(self) -> None:
-        """Return at once."""
-
-    def query(self) -> bool:
-        """Return that it has happened."""
-        return True
-
-    def elapsed_time(self, end: Any) -> float:
-        """Return milliseconds; not zero, since candidates divide by it."""
-        return 1.0
+    __init__ = record = wait = synchronize = nothing
+    query = always(True)
+    # Milliseconds; not zero, since candidates divide by it.
+    elapsed_time = always(1.0)
 
 
 class DeviceContext:
@@ -112,8 +87,7 @@ class DeviceContext:
     def __enter__(self) -> DeviceContext:
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        return None
+    __exit__ = nothing
 
 
 class Generator(torch._C.Generator):
@@ -137,16 +111,6 @@ def refuse(what: str) -> Callable[..., Any]:
 def properties(device: Any = None) -> types.SimpleNamespace:
     """Return `torch.cuda.get_device_properties`."""
     return types.SimpleNamespace(**FACTS, uuid="", pci_bus_id=0)
-
-
-def nothing(*args: Any, **kwargs: Any) -> None:
-    """Stands in for whatever has no effect without a device."""
-    return None
-
-
-def always(value: Any) -> Callable[..., Any]:
-    """Return a function that accepts anything and returns `value`."""
-    return lambda *args, **kwargs: value
 
 
 def capability(device: Any = None) -> tuple[int, int]:
@@ -202,29 +166,15 @@ class PretendDriver:
 
         return GPUTarget("cuda", FACTS["major"] * 10 + FACTS["minor"], FACTS["warp_size"])
 
-    def get_active_torch_device(self) -> torch.device:
-        """Return the emulated device."""
-        return torch.device("cuda", 0)
-
-    def get_device_interface(self) -> Any:
-        """Return torch.cuda, which the facade has changed."""
-        return torch.cuda
-
-    def get_benchmarker(self) -> Callable[..., Any]:
-        """Run once, and return the same time for every candidate."""
-        return benchmarked
-
-    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """Return a buffer to clear between runs: there is no cache to empty."""
-        return torch.empty(1, dtype=torch.int32)
-
-    def clear_cache(self, cache: torch.Tensor) -> None:
-        """Do nothing."""
-
-    def map_python_to_cpp_type(self, name: str) -> str:
-        """Return any C++ type: no launcher is ever built."""
-        return "void*"
+    get_active_torch_device = always(torch.device("cuda", 0))
+    # What the facade has changed.
+    get_device_interface = always(torch.cuda)
+    get_benchmarker = always(benchmarked)
+    # There is no cache to clear between runs, no launcher to build, and there are no tensor maps.
+    get_empty_cache_for_benchmark = always(torch.empty(1, dtype=torch.int32))
+    clear_cache = nothing
+    map_python_to_cpp_type = always("void*")
 
     def assemble_tensormap_to_arg(self, tensormaps: Any, args: Any) -> Any:
-        """Return nothing: there are no tensor maps."""
+        """Return the arguments as they are."""
         return args
