@@ -23,13 +23,28 @@ def lacks_memory(said: str) -> bool:
 
 
 class KernelTruthError(Exception):
-    """Root of everything that kerneltruth raises on purpose."""
+    """Root of everything that kerneltruth raises on purpose.
+
+    Attributes:
+        exit_code: of a command that ends with it.
+
+    Examples:
+        >>> issubclass(kt.UserError, kt.KernelTruthError), kt.UserError.exit_code
+        (True, 2)
+    """
 
     exit_code = 4
 
 
 class UserError(KernelTruthError):
-    """A mistake of the user; the message names the value, the rule and the next step."""
+    """A mistake of the user; the message names the value, the rule and the next step.
+
+    Examples:
+        >>> kt.check(relu, task="rleu", device="cpu")
+        Traceback (most recent call last):
+            ...
+        kerneltruth.errors.UserError: unknown task 'rleu'; ...
+    """
 
     exit_code = 2
 
@@ -43,7 +58,14 @@ class DeclarationError(UserError):
 
 
 class EnvironmentFault(KernelTruthError):
-    """The machine failed: no device, no memory, no space, a lost worker."""
+    """The machine failed: no device, no memory, no space, a lost worker.
+
+    Examples:
+        >>> kt.check(relu, task="relu", device="cuda:99")
+        Traceback (most recent call last):
+            ...
+        kerneltruth.errors.EnvironmentFault: device cuda:99: this machine shows ...
+    """
 
     exit_code = 3
 
@@ -55,6 +77,11 @@ class Interrupted(KernelTruthError):
 
 
 class InternalError(KernelTruthError):
-    """A broken promise inside kerneltruth."""
+    """A broken promise inside kerneltruth: please report it.
+
+    Examples:
+        >>> kt.InternalError.exit_code
+        4
+    """
 
     exit_code = 4

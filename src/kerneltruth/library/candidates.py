@@ -23,8 +23,10 @@ class NamedCandidate:
         name: how its report calls it; None takes the file's or the function's name.
         task: what it must compute, instead of the `task` of the call.
 
-    >>> NamedCandidate("def relu(x): return x.clamp(min=0)", name="answer 3", task="relu").name
-    'answer 3'
+    Examples:
+        >>> answer = kt.NamedCandidate(relu, name="answer 3", task="relu")
+        >>> kt.check(answer, device="cpu", cases=4)
+        Report(name='answer 3', task='relu', verdict='pass', cases=4, failed=0, score=...)
     """
 
     what: str | PathLike[str] | Function

@@ -21,6 +21,13 @@ class KernelIncorrect(AssertionError):
 
     Attributes:
         report: what was judged.
+
+    Examples:
+        >>> try:
+        ...     kt.assert_correct(clipped, task="relu", device="cpu")
+        ... except kt.KernelIncorrect as error:
+        ...     error.report.kind
+        'value'
     """
 
     def __init__(self, report: Report) -> None:
@@ -41,6 +48,11 @@ def check(candidate: Judgeable, *, device: str = "auto", **options: Unpack[Check
     Raises:
         UserError: no such task, a file that cannot be read, or a wrong option.
         EnvironmentFault: the machine cannot do it.
+
+    Examples:
+        >>> report = kt.check(relu, task="relu", device="cpu", cases=8)
+        >>> report.passed, report.verdict, report.cases
+        (True, 'pass', 8)
     """
     return _shared_judge(device).check(candidate, **options)
 
@@ -59,6 +71,15 @@ def assert_correct(
         KernelIncorrect: it does not; an AssertionError with the finding in a few lines.
         EnvironmentFault: no judgement was possible here.
         UserError: no such task, a file that cannot be read, or a wrong option.
+
+    Examples:
+        >>> kt.assert_correct(clipped, task="relu", device="cpu", seed=1)
+        Traceback (most recent call last):
+            ...
+        kerneltruth.library.checking.KernelIncorrect: <source>: fail (value) for relu
+          ...
+          smallest: M=1 N=1 float32 zeros
+          ...
     """
     __tracebackhide__ = True
     report = check(candidate, device=device, **options)

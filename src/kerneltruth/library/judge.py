@@ -49,6 +49,11 @@ class CheckOptions(TypedDict, total=False):
         explain: what a failure's smallest case may cost: `brief` (up to a second, the default),
             `full` (up to 20 seconds) or `none`.
         out: a folder that is made to hold the run; by default nothing is written.
+
+    Examples:
+        >>> few: kt.CheckOptions = {"task": "relu", "cases": 4, "contract": "published"}
+        >>> kt.check(relu, device="cpu", **few).document.contract
+        'published'
     """
 
     task: str | None
@@ -69,6 +74,11 @@ class Judge:
 
     Nothing of the calling process changes, and it imports no torch for it. Threads and asyncio may
     share a Judge; each forked child makes its own.
+
+    Examples:
+        >>> with kt.Judge(device="cpu", workers=2, seed=1) as judge:
+        ...     judge.check(relu, task="relu", cases=8).passed
+        True
     """
 
     def __init__(
@@ -123,7 +133,16 @@ class Judge:
         return mine and (self._link is None or self._link.usable)
 
     def close(self) -> None:
-        """End the server; a closed Judge cannot be used any more."""
+        """End the server; a closed Judge cannot be used any more.
+
+        Examples:
+            >>> closed = kt.Judge(device="cpu")
+            >>> closed.close()
+            >>> closed.check(relu, task="relu")
+            Traceback (most recent call last):
+                ...
+            kerneltruth.errors.UserError: this Judge is closed; ...
+        """
         self._closed = True
         if self._link is not None:
             self._link.close()
@@ -139,12 +158,22 @@ class Judge:
         Raises:
             UserError: no such task, a file that cannot be read, or a wrong option.
             EnvironmentFault: the machine cannot do it.
+
+        Examples:
+            >>> judge.check(("mine", clipped), task="relu")
+            Report(name='mine', task='relu', verdict='fail', kind='value', cases=..., score=...)
         """
         source = source_in(candidate)
         return _report(source, _awaited(self._ask(source, options)))
 
     async def acheck(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
-        """Judge one candidate, as `check` does; cancelling it frees the judge."""
+        """Judge one candidate, as `check` does; cancelling it frees the judge.
+
+        Examples:
+            >>> import asyncio
+            >>> asyncio.run(judge.acheck(relu, task="relu", cases=4)).passed
+            True
+        """
         # Imported here, as it takes a while and not all callers need it.
         import asyncio
 
@@ -166,6 +195,12 @@ class Judge:
         Raises:
             UserError: no such task, a file that cannot be read, or a wrong option.
             EnvironmentFault: the machine cannot do it.
+
+        Examples:
+            >>> answers = [("first", relu), ("second", clipped)]
+            >>> reports = judge.check_many(answers, task="relu", cases=4)
+            >>> sorted((report.name, report.verdict) for report in reports)
+            [('first', 'pass'), ('second', 'fail')]
         """
         ahead = self._ahead(candidates)
         return self._streamed(iter(candidates), ahead, options)
@@ -173,7 +208,16 @@ class Judge:
     def acheck_many(
         self, candidates: Iterable[Judgeable], **options: Unpack[CheckOptions]
     ) -> AsyncIterator[Report]:
-        """Judge many candidates, as `check_many` does, for `async for`."""
+        """Judge many candidates, as `check_many` does, for `async for`.
+
+        Examples:
+            >>> import asyncio
+            >>> async def verdicts():
+            ...     reports = judge.acheck_many([relu, clipped], task="relu", cases=4)
+            ...     return sorted([report.verdict async for report in reports])
+            >>> asyncio.run(verdicts())
+            ['fail', 'pass']
+        """
         return self._astreamed(candidates, options)
 
     def time(
@@ -203,6 +247,11 @@ class Judge:
         Raises:
             UserError: no such task or baseline.
             EnvironmentFault: it cannot be timed here.
+
+        Examples:
+            >>> timing = judge.time(relu, task="relu", against=("eager",), budget=0.05)
+            >>> timing.shapes[0].baselines["eager"].outcome in ("faster", "tie", "slower")
+            True
         """
         source = source_in(candidate)
         about = TimeMessage(

@@ -22,6 +22,15 @@ class FoundFailure:
         document: the whole finding, as a run stores it.
         script: a Python program that shows the failure with torch and triton alone; empty where it
             is not the finding that decides, or where nothing was explained.
+
+    Examples:
+        >>> found = kt.check(clipped, task="relu", device="cpu", seed=1).findings[0]
+        >>> found.kind, found.minimal.summary()
+        ('value', 'M=1 N=1 float32 zeros')
+        >>> found.case.sizes, found.case.dtype
+        ({'M': ..., 'N': ...}, 'float32')
+        >>> "def relu" in found.script
+        True
     """
 
     document: Finding = field(repr=False)
@@ -77,13 +86,22 @@ class FoundFailure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was judged of one candidate; true of nothing by itself: ask for `passed`.
+    """What was judged of one candidate.
 
     Attributes:
         document: everything, as `kerneltruth check --json` prints it (schema 2).
         findings: what the kernel breaks, the finding that decides first.
         name: of the candidate: its file, its function, or as the caller named it.
         index: its place among the candidates of `check_many`, from 0.
+
+    Examples:
+        >>> report = kt.check(clipped, task="relu", device="cpu", seed=1)
+        >>> report.verdict, report.kind, report.passed
+        ('fail', 'value', False)
+        >>> report.profile["published"].status
+        'broken'
+        >>> report.score < 0.9
+        True
     """
 
     document: CheckDocument
