@@ -56,7 +56,7 @@ def found(kt, reference, candidate, tmp_path):
 def test_a_kernel_of_any_name_is_judged_by_a_reference_file(kt, reference, candidate, tmp_path):
     given = ("--reference", reference(), "--cases", 12, "--out", tmp_path / "run", "--json")
     document = json.loads(kt("check", candidate(RIGHT), *given, *ON_CPU).out)
-    assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")
+    assert (document["task"], document["verdict"]) == ("reference/row_rms", "pass")
 
 
 def test_a_kernel_for_the_example_sizes_alone_breaks_shapes(found):
@@ -73,7 +73,7 @@ def test_a_finding_whose_reference_changed_says_so(kt, found, reference):
     reference(REFERENCE.replace("1e-6", "1e-5"))
     ran = kt("replay", found, *ON_CPU)
     assert ran.code == 2
-    assert "my_rms.py is not the file that reference/my_rms was judged by" in ran.err
+    assert "my_rms.py is not the file that reference/row_rms was judged by" in ran.err
 
 
 def test_a_file_with_several_public_functions_needs_an_entry(kt, reference, candidate, tmp_path):

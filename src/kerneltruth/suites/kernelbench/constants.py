@@ -212,7 +212,7 @@ def sizes_in(function: ast.FunctionDef, makes: str | None = None) -> Iterator[as
     bounds: list[ast.Constant] = []
     sizes: list[ast.Constant] = []
     for node in ast.walk(function):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and not (plain and _is_range(node)):
             for argument in node.args:
                 if isinstance(argument, ast.Tuple | ast.List):
                     sizes += _large(argument.elts, least)
@@ -223,6 +223,11 @@ def sizes_in(function: ast.FunctionDef, makes: str | None = None) -> Iterator[as
         known = {size.value for size in sizes}
         # A small bound may be a count of classes that equals a size by accident.
         yield from (b for b in _large(bounds) if b.value in known)
+
+
+def _is_range(call: ast.Call) -> bool:
+    """Return whether a call counts arguments, not elements."""
+    return isinstance(call.func, ast.Name) and call.func.id == "range"
 
 
 def _is_randint(call: ast.Call) -> bool:

@@ -371,6 +371,7 @@ def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schem
         state=parse(dict[str, WeightFacts], first["state"]),
         dtypes=dtypes_of,
         working=first["working"],
+        numbers=first["numbers"],
         positive=first["positive"],
         training=first["training"],
         modes=first["modes"],

@@ -24,6 +24,8 @@ from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 _FILE = re.compile(r"^(\d+)_(.+)\.py$")
 _FOLDER = re.compile(r"^level(\d+)$")
 _COLUMNS = ("code", "level", "problem_id")
+# The function that kernels replace, where a file has several.
+REFERENCE = "reference"
 # The functions that may make the inputs of a plain function.
 _MAKES = ("inputs", "get_inputs")
 _NEEDED = ("Model", "get_inputs", "get_init_inputs")
@@ -148,7 +150,7 @@ def read_reference(path: Path) -> Problem:
         constants=constants_of_inputs(tree, plain.makes, held),
         says=" ".join((says or "").split()),
         function=plain,
-        alias=path.stem,
+        alias=path.stem if plain.name == REFERENCE else plain.name,
     )
 
 
@@ -186,8 +188,8 @@ def _plain_in(tree: ast.Module, path: Path) -> Plain:
             "default"
         )
     assigned = {n for s in tree.body if isinstance(s, ast.Assign) for n in _targets(s)}
-    if "reference" in {*names, *assigned}:
-        return Plain(name="reference", makes=makes)
+    if REFERENCE in {*names, *assigned}:
+        return Plain(name=REFERENCE, makes=makes)
     public = [n for n in dict.fromkeys(names) if not n.startswith(("_", "test_"))]
     public = [n for n in public if n not in _MAKES]
     if len(public) != 1:

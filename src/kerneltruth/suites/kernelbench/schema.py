@@ -124,11 +124,13 @@ class InputFacts:
 
     Attributes:
         form: such as `sign` or `upper`; None for other values, and for integers.
+        arranged: whether integers are no independent draws: offsets, or a permutation.
     """
 
     low: Number | None = None
     high: Number | None = None
     form: str | None = None
+    arranged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,7 @@ class Schema:
         dtypes: the dtypes of the outputs, by the dtype of inputs and weights; empty if no choice
             was run.
         working: the dtype in which the file has its real inputs.
+        numbers: another value of some plain arguments, by name as Python text.
         trouble: why no candidate can be judged on it.
     """
 
@@ -179,6 +182,7 @@ class Schema:
     state: dict[str, WeightFacts] = field(default_factory=dict)
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     working: str = "float32"
+    numbers: dict[str, str] = field(default_factory=dict)
     positive: bool = False
     first: ConstantChoice | None = None
     whole: tuple[ConstantChoice, ...] = ()

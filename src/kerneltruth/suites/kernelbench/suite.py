@@ -114,7 +114,7 @@ class Problems(Mapping[str, Task]):
             p.name: Listed(
                 name=p.name,
                 key=f"{self._suite}/{p.name}",
-                category=category_of(p.level),
+                category=category_of(p),
                 entry=entry_of(p),
                 description=f"{p.title.replace('_', ' ').strip()}. {p.says}".strip(),
                 trouble=p.trouble or p.doubt,

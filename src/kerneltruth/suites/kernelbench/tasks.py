@@ -68,10 +68,10 @@ def entry_of(problem: Problem) -> str:
     return ENTRY if problem.function is None else problem.function.name
 
 
-def category_of(level: int) -> str:
-    """Return this project's name for a KernelBench level."""
+def category_of(problem: Problem) -> str:
+    """Return this project's name for a KernelBench level, or for a user's own file."""
     names = {1: "Single operators", 2: "Fused operators", 3: "Networks", 4: "Language models"}
-    return names.get(level, f"Level {level}")
+    return OWN if problem.alias else names.get(problem.level, f"Level {problem.level}")
 
 
 def task_of(
@@ -119,9 +119,10 @@ def task_of(
     random = tuple(m for m in modes if schema.random_in(m))
     first = schema.first if room is None else schema.largest(room)
     tensors = [s.name for s in specs if isinstance(s, TensorSpec)]
+    own = Own(session, schema, tensors, drawn)
     return replace(
-        task,
-        own=Own(session, schema, tensors, drawn),
+        _holding_arranged(task, schema, own) if problem.function else task,
+        own=own,
         narrowed={
             working: tuple(
                 ProblemReference(session, schema, order, how) for how in narrowing(working)
@@ -147,6 +148,23 @@ def _of_model(
     filled = {n: number for n, number in numbers.items() if number is not None}
     yield Derived(name=FILLED, expression=repr(repr(filled)))
     yield from (_weight(schema, name) for name in drawn)
+
+
+def _holding_arranged(task: Task, schema: Schema, own: Own) -> Task:
+    """Return the task with offsets and permutations only as its author draws them."""
+    flat = [a for a in task.arguments if not (isinstance(a, Attribute) and a.hidden)]
+    arranged = {a.name for a, f in zip(flat, schema.inputs, strict=False) if f.arranged}
+    if not arranged:
+        return task
+
+    def held(name: str) -> Callable[[Mapping[str, Any]], torch.Tensor]:
+        return lambda scalars: own(scalars, 0)[name]
+
+    arguments = tuple(
+        replace(a, held=held(a.name)) if isinstance(a, TensorSpec) and a.name in arranged else a
+        for a in task.arguments
+    )
+    return replace(task, arguments=arguments)
 
 
 class Own:
@@ -189,13 +207,11 @@ def _task(
     every = schema.every
     # The last two by cost are timed.
     perf = schema.choices if schema.timed is None else (*schema.choices, schema.timed)
-    names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived)]
-    shown = [n for n in names if "." not in n and n != CONSTRUCTED]
-    own = problem.alias is not None
+    shown = _shown(arguments)
     return Task(
         name=problem.name,
-        category=OWN if own else category_of(problem.level),
-        suite=REFERENCE if own else SUITE,
+        category=category_of(problem),
+        suite=REFERENCE if problem.alias else SUITE,
         signature=f"{entry_of(problem)}({', '.join(shown)})",
         description=f"{problem.title.replace('_', ' ').strip()}. {problem.says}".strip(),
         dims=(),
@@ -212,7 +228,7 @@ def _task(
         terms=_at({c.label: c.outline.terms for c in every}) if every else None,
         perf=tuple({SIZES: c.label} for c in perf[-2:]),
         extended={
-            **{a.name: a.values[1:] for a in arguments if isinstance(a, Attribute)},
+            **{a.name: a.values[1:] for a in arguments if isinstance(a, Attribute) and a.hidden},
             SIZES: tuple(c.label for c in every if not c.core),
         },
         smaller=tuple({SIZES: c.label} for c in schema.smaller),
@@ -224,6 +240,22 @@ def _task(
         foreign=True,
         as_written=True,
     )
+
+
+def _shown(arguments: Sequence[Argument]) -> Iterator[str]:
+    """Return the arguments of a call, a list once, without what describes a model."""
+    names: dict[str, str] = {}
+    for a in arguments:
+        match a:
+            case Attribute():
+                shown = None if a.hidden else f"{a.name}={a.default!r}"
+            case TensorSpec():
+                shown = a.member_of or a.name
+            case _:
+                shown = None if a.name == CONSTRUCTED else a.name
+        if shown is not None and "." not in a.name:
+            names[shown] = a.name
+    return iter(names)
 
 
 def _at(values: Mapping[str, Any]) -> str:
@@ -264,10 +296,19 @@ def _inputs(schema: Schema) -> list[Argument]:
         name = member_name(name, int(place)) if dot else name
         if schema.choices[-1].outline.inputs[i].dtype is None:
             values = {label: ast.literal_eval(v.value or "None") for label, v in mine.items()}
-            found.append(Derived(name=name, expression=_at(values)))
+            found.append(_number(schema, name, values))
             continue
         found.append(replace(_tensor(schema, i, name, mine, facts), member_of=group))
     return found
+
+
+def _number(schema: Schema, name: str, values: Mapping[str, Any]) -> Argument:
+    """Return a plain argument: it varies by itself unless it follows from the sizes."""
+    default, *others = values.values()
+    if name not in schema.numbers or any(v != default for v in others):
+        return Derived(name=name, expression=_at(values))
+    other = ast.literal_eval(schema.numbers[name])
+    return Attribute(name=name, default=default, values=(default, other))
 
 
 def _tensor(

@@ -65,6 +65,7 @@ def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     working = name_of(problem.working(drawn[0]))
     found = {
         "working": working,
+        "numbers": problem.numbers(model, drawn[0]),
         "inputs": [_input_facts([d[i] for d in drawn], integers) for i in range(len(drawn[0]))],
         "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
         "random": random,
@@ -276,10 +277,9 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
         known = integers.range_of(first)
         if known is not None:
             return {"low": known[0], "high": known[1] - 1}
-        return {
-            "low": min(int(d.min()) for d in draws),
-            "high": max(int(d.max()) for d in draws),
-        }
+        low, high = min(int(d.min()) for d in draws), max(int(d.max()) for d in draws)
+        arranged = all(_is_arranged(d, high - low + 1) for d in draws)
+        return {"low": low, "high": high, "arranged": arranged}
     forms: dict[str, Callable[[torch.Tensor], Any]] = {
         "sign": lambda t: (t.abs() == 1).all(),
         "stochastic": lambda t: (
@@ -298,6 +298,24 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
         "low": min(float(d.min()) for d in draws),
         "high": max(float(d.max()) for d in draws),
     }
+
+
+def _is_arranged(values: torch.Tensor, count: int) -> bool:
+    """Return whether integers are no independent draws of so many values.
+
+    They ascend, like offsets, or are all different, like a permutation.
+    """
+    n = values.shape[-1] if values.ndim else 0
+    if values.dtype == torch.bool or n < _FEW or count == 1:
+        return False
+    ascending = bool((values.diff(dim=-1) >= 0).all())
+    rows = values.sort(dim=-1).values
+    different = bool((rows.diff(dim=-1) > 0).all())
+    return ascending or (different and n * n > _LUCK * count)
+
+
+# Fewer integers ascend by chance; more than this times fewer squares are all different by chance.
+_FEW, _LUCK = 3, 16
 
 
 def _square(t: torch.Tensor) -> bool:

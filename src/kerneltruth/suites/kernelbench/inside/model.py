@@ -61,6 +61,11 @@ class LoadedProblem:
         del inputs
         return torch.float32
 
+    def numbers(self, model: Any, inputs: Sequence[Any]) -> dict[str, str]:
+        """Return other values of some arguments, by name as Python text; a model has none."""
+        del model, inputs
+        return {}
+
     def cast(self, inputs: Sequence[Any], dtype: torch.dtype) -> list[Any]:
         """Return the inputs in a dtype."""
         return cast_all(inputs, dtype)

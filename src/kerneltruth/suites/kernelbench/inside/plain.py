@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from traceback import extract_tb
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.suites.kernelbench.inside.model import FILE, LoadedProblem, flat, is_float
+from kerneltruth.suites.kernelbench.inside.modes import Narrowing
 
 _WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -75,6 +76,7 @@ class LoadedFunction(LoadedProblem):
         self.name = name
         self.makes: str = makes
         self._lists: list[int | None] = []
+        self._narrow: list[bool] = []
 
     def space(self, constants: str) -> types.ModuleType:
         """Return the module with some constants replaced, and a model in it."""
@@ -88,7 +90,10 @@ class LoadedFunction(LoadedProblem):
         """Return the example arguments, with the members of lists in their place."""
         given = arguments_of(self.space(constants), self.makes)
         self._lists = [len(a) if is_list(a) else None for a in given]
-        return [leaf for a in given for leaf in (a if is_list(a) else [a])]
+        found = [leaf for a in given for leaf in (a if is_list(a) else [a])]
+        own = self.working(found)
+        self._narrow = [is_float(v) and v.dtype == own for v in found]
+        return found
 
     def names(self, model: Any, inputs: Sequence[Any]) -> list[str]:
         """Return the names of the function's parameters; members of a list have a number."""
@@ -112,6 +117,35 @@ class LoadedFunction(LoadedProblem):
         wide = Widening(dtype) if exact else contextlib.nullcontext()
         with super().evaluating(torch.float64 if exact else torch.float32), wide:
             yield
+
+    def rounding(
+        self, inputs: Sequence[Any], name: str, salt: int
+    ) -> tuple[list[Any], TorchDispatchMode]:
+        """Return the inputs in a narrow dtype, and a mode that rounds as its users may."""
+        dtype = getattr(torch, name)
+        if not self._narrow:
+            self.inputs("{}")
+        pairs = zip(inputs, self._narrow, strict=True)
+        return [v.to(dtype) if narrow else v for v, narrow in pairs], RoundingByChance(dtype, salt)
+
+    def numbers(self, model: Any, inputs: Sequence[Any]) -> dict[str, str]:
+        """Return other values of bools and real numbers among the arguments that matter.
+
+        An integer is rather a dim or a count, which hangs together with shapes.
+        """
+        found = {}
+        before = flat(model(*inputs))
+        for i, (name, value) in enumerate(zip(self.names(model, inputs), inputs, strict=True)):
+            other = _other_number(value)
+            if other is None:
+                continue
+            try:
+                after = flat(model(*inputs[:i], other, *inputs[i + 1 :]))
+            except (RuntimeError, ValueError, TypeError, ArithmeticError, AssertionError):
+                continue
+            if _alike(before, after) and not all(map(_same, before, after)):
+                found[name] = repr(other)
+        return found
 
     def _whole(self, given: Sequence[Any]) -> list[Any]:
         """Return the arguments with their lists again."""
@@ -209,6 +243,35 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _other_number(value: Any) -> Any:
+    """Return another value for a bool or a real number; None for anything else."""
+    if isinstance(value, bool):
+        return not value
+    if not isinstance(value, float):
+        return None
+    # What keeps a division from zero shows only if it is not that small.
+    return _SHOWING if abs(value) < _TINY else value / 2
+
+
+_TINY, _SHOWING = 1e-3, 1e-2
+
+
+def _alike(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    """Return whether results have the same form, and the second is finite where the first is."""
+    return len(before) == len(after) and all(
+        isinstance(a, torch.Tensor) == isinstance(b, torch.Tensor)
+        and (
+            not isinstance(a, torch.Tensor)
+            or (
+                a.shape == b.shape
+                and a.dtype == b.dtype
+                and bool((b.isfinite() | ~a.isfinite()).all())
+            )
+        )
+        for a, b in zip(before, after, strict=True)
+    )
+
+
 class Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Make every narrower float that a function asks for as wide as its arguments.
 
@@ -232,3 +295,42 @@ def _widened(
 
 # In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
 Widening.__torch_dispatch__ = _widened  # type: ignore[assignment,method-assign]
+
+
+class RoundingByChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Compute in float32 what a function computes in a narrow dtype, and round it by chance.
+
+    Results that the function asks for in float32 keep it.
+    """
+
+    def __init__(self, dtype: torch.dtype, salt: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.dtype = dtype
+        self.narrowing = Narrowing(str(dtype).removeprefix("torch."), salt)
+
+    def again(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the result in float32, rounded up or down by chance to the dtype."""
+        wide = {k: torch.float32 if v == self.dtype else v for k, v in kwargs.items()}
+        made = func(*map(self._wide, args), **{k: self._wide(v) for k, v in wide.items()})
+        return self.narrowing.narrow(made).to(self.dtype)
+
+    def _wide(self, value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(map(self._wide, value))
+        narrow = isinstance(value, torch.Tensor) and value.dtype == self.dtype
+        return value.to(torch.float32) if narrow else value
+
+
+def _rounded_by_chance(
+    mode: RoundingByChance, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    result = func(*args, **(kwargs or {}))
+    name = str(func.overloadpacket.__name__)
+    plain = isinstance(result, torch.Tensor) and result.dtype == mode.dtype
+    if not plain or getattr(func, "is_view", False) or name.endswith("_"):
+        return result
+    return mode.again(func, args, kwargs or {}) if name not in _EMPTY else result
+
+
+_EMPTY = ("empty", "empty_like", "new_empty", "empty_strided", "clone", "detach")
+RoundingByChance.__torch_dispatch__ = _rounded_by_chance  # type: ignore[assignment,method-assign]

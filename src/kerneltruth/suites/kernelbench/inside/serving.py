@@ -218,11 +218,19 @@ class Harness:
             scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
             inputs = [tensors[n] if n in tensors else scalars[n] for n in asked["order"]]
             seed_with(seed)
-            with _arithmetic(asked["arithmetic"]):
+            inputs, arithmetic = self._arithmetic(asked["arithmetic"], inputs)
+            with arithmetic:
                 outputs = flat(model(*inputs))
             own = state(model)
             outputs += [own[n] for n in asked["updated"]]
             return tuple(torch.as_tensor(o).clone() for o in outputs)
+
+    def _arithmetic(self, name: str | None, inputs: list[Any]) -> tuple[list[Any], Any]:
+        """Return the inputs and the mode for an arithmetic."""
+        how, _, salt = (name or "").partition("-")
+        if how in NARROW and isinstance(self._problem, LoadedFunction):
+            return self._problem.rounding(inputs, how, int(salt))
+        return inputs, _arithmetic(name)
 
     def _with_spread(
         self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
