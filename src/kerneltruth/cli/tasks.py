@@ -17,6 +17,7 @@ def tasks_(
         str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,
     tasks: options.TasksFile = None,
+    reference: options.Reference = None,
     contract: options.ShownContract = None,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
@@ -30,7 +31,7 @@ def tasks_(
 
     if name is None and contract is not None:
         raise UserError("--contract: it is shown of one task; name it: `kerneltruth tasks NAME`")
-    chosen = options.chosen_suite(suite, tasks)
+    chosen = options.chosen_suite(suite, tasks, reference)
     found = (
         list_tasks(chosen)
         if name is None

@@ -41,6 +41,11 @@ def is_declared(suite: str) -> bool:
     return suite.partition(":")[0] == DECLARED
 
 
+def is_one_file(suite: str) -> bool:
+    """Return whether the option names a file of the user's own, whose tasks are few."""
+    return suite.partition(":")[0] in (DECLARED, REFERENCE)
+
+
 def name_of(suite: str) -> str:
     """Return the name under which the suite of an option is registered."""
     return suite_of(_path(suite)) if is_declared(suite) else suite.partition(":")[0]
@@ -230,7 +235,7 @@ def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[Non
 
 def _changed(finding: Finding, suite: str) -> str:
     kind = suite.partition(":")[0]
-    if kind in (DECLARED, REFERENCE):
+    if is_one_file(suite):
         return (
             f"{_path(suite)} is not the file that {finding.task} was judged by; name that one "
             f"with --{kind}, or judge the kernel again"

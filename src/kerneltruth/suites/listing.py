@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.promised import promises_of
 from kerneltruth.documents.facts import TaskDim, TaskFacts, TaskOutput, TasksDocument
 from kerneltruth.oracle.contract import DEFAULT_CONTRACT, contract_named
-from kerneltruth.suites.foreign import is_declared, is_foreign, listed_at, opened
+from kerneltruth.suites.foreign import is_foreign, is_one_file, listed_at, opened
 from kerneltruth.suites.terms import contract_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
@@ -18,7 +18,7 @@ def list_tasks(suite: str | None) -> TasksDocument:
 
     The problems of a foreign suite are listed as their files state them.
     """
-    if is_foreign(suite) and not is_declared(suite):
+    if is_foreign(suite) and not is_one_file(suite):
         return TasksDocument(tasks=tuple(map(_outline, listed_at(suite).values())))
     with opened(suite) as own:
         chosen = (TASKS if own is None else tasks_of(own)).values()
