@@ -13,6 +13,8 @@ PARTS = {"complex64": "float32", "complex128": "float64"}
 
 Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
 Scalar = None | bool | int | float | str | tuple[int, ...] | tuple[float, ...]
+# The dims of a shape.
+Sizes = tuple[int, ...]
 
 KINDS = {
     "real": "the case's dtype, any finite value of the recipe",

@@ -40,6 +40,17 @@ _EQUAL = 1e-3
 # U, s and Vh.
 Factors = tuple[Tensor, Tensor, Tensor]
 
+
+def form_unless_unpivoted(_matrix: str, pivot: bool) -> str:
+    """Return the form of a matrix to be factorized; without pivoting, one that needs none."""
+    return _matrix if pivot else "ordered"
+
+
+def form_of_indefinite(_matrix: str, hermitian: bool) -> str:
+    """Return the form of an indefinite matrix, which is Hermitian or only symmetric."""
+    return _matrix if hermitian else f"{_matrix} symmetric"
+
+
 JUDGED = Output(compare="contract")
 HOW_A_SOLUTION = """The result is judged by its backward error: |B - A X| of each column must be at
     most 30 roundings of |A| |X| + |B| (Frobenius norms), which a stable algorithm in the input's

@@ -56,6 +56,7 @@ from kerneltruth.tasks.arguments import (
     Output,
     Role,
     Scalar,
+    Sizes,
     TensorSpec,
 )
 from kerneltruth.tasks.contract import Claim, Evidence
@@ -85,6 +86,7 @@ __all__ = [
     "Role",
     "Scalar",
     "Scope",
+    "Sizes",
     "Task",
     "TensorSpec",
     "Variants",

@@ -68,8 +68,8 @@ def _smooth_l1_loss(
 
 TASKS: tuple[Task, ...] = (
     task(
-        "cross_entropy(input[N, C], target[N]: index(C), weight[C]?: positive, "
-        "ignore_index=-100, label_smoothing=0.0)",
+        "cross_entropy(input[N, C], target[N]: index(C), weight[C]?: positive, ignore_index=-100, "
+        "label_smoothing=0.0)",
         category="Loss",
         dims={"N": "batch", "C": Dim(symbol="C", role="reduced", low=1)},
         attributes={"ignore_index": (0,), "label_smoothing": (0.1,)},

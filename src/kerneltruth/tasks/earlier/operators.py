@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, Variants, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _PLANE: dict[str, Role] = {"M": "reduced", "N": "reduced"}
-_SHAPE = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))"
+_SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "M, 2, N"})
 _SMALL = {"M": 32, "N": 128}
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
-_LIMIT = "*((N * dims[-1],) if _limits == 'row' else ())"
+_LIMIT = Variants("_limits", {"row": "N * dims[-1]", "scalar": ""})
 
 
 def _l1_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
@@ -38,7 +38,7 @@ def _tile_clamp(input: Tensor, dims: Any, min_val: Tensor, max_val: Tensor) -> T
 
 TASKS: tuple[Task, ...] = (
     task(
-        "gather(input[M, N], dim=1, index[I, J]: index(N if dim % 2 else M))",
+        "gather(input[M, N], dim=1, index[I, J]: index(extent))",
         category="Index",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
@@ -46,6 +46,7 @@ TASKS: tuple[Task, ...] = (
             "I": "batch",
             "J": "channel",
         },
+        where={"extent": lambda M, N, dim: N if dim % 2 else M},
         attributes={"dim": (0, -1, -2)},
         extended={"dim": (-1, -2)},
         constraints=("I <= M or dim % 2 == 0", "J <= N or dim % 2 == 1"),
@@ -63,11 +64,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "mul_int8(input[M, N]: int8, "
-        "other[*((M, N) if _other == 'same' else (N,) if _other == 'row' else ())]: int8, "
-        "_other='same')",
+        "mul_int8(input[M, N]: int8, other[*shape]: int8, _other='same')",
         category="Math",
         dims=_PLAIN,
+        where={"shape": Variants("_other", {"same": "M, N", "row": "N", "scalar": ""})},
         attributes={"_other": ("row", "scalar")},
         extended={"_other": ("scalar",)},
         dtypes=("int8",),
@@ -80,9 +80,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"l1_loss(input[{_SHAPE}], target[{_SHAPE}], reduction='mean', _rank=2)",
+        "l1_loss(input[*shape], target[*shape], reduction='mean', _rank=2)",
         category="Loss",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         attributes={"reduction": ("none", "sum"), "_rank": (1, 3)},
         reference=_l1_loss,
         description="""|input - target| of two tensors of one shape; with reduction "mean" or "sum"
@@ -125,10 +126,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"tile_clamp(input[M, N], dims=(2, 1), min_val[{_LIMIT}], "
-        f"max_val[{_LIMIT}], _limits='row')",
+        "tile_clamp(input[M, N], dims=(2, 1), min_val[*limit], max_val[*limit], _limits='row')",
         category="Broadcast",
         dims={"M": "batch", "N": "spatial"},
+        where={"limit": _LIMIT},
         attributes={"dims": ((1, 2), (3, 2)), "_limits": ("scalar",)},
         reference=_tile_clamp,
         description="""Tile input [M, N] as torch.tile does, dims[i] copies side by side along dim

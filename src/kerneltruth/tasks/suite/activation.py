@@ -9,14 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
-_SHAPE = (
-    "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 "
-    "else (M, 2, N) if _rank == 3 else (2, M, 3, N))"
-)
-_COUNT = "M*N*(6 if _rank == 4 else 2 if _rank == 3 else 1)"
+_SHAPE = Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N", 4: "2, M, 3, N"})
+
+
+def _count(M: int, N: int, _rank: int) -> int:
+    return M * N * (6 if _rank == 4 else 2 if _rank == 3 else 1)
+
+
 _RANKS = (1, 3, 4)
 _UNIFORM = {"M": 16, "N": 256}
 _NORMAL = Benchmark(dims=_UNIFORM, distribution="normal")
@@ -72,16 +74,17 @@ def _combined(input: Tensor, weight1: Tensor, weight2: Tensor, bias: Tensor) -> 
 
 def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
     return task(
-        f"{name}(input[{_SHAPE}], approximate='none', _rank=2)",
+        f"{name}(input[*shape], approximate='none', _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         reference=_gelu,
         description=f"""x * Phi(x) of each element of a tensor of any shape, Phi being the normal
             distribution function, that is 0.5 * x * (1 + erf(x / sqrt(2))). With
             `approximate="tanh"` it is 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).
             {says} The result has the input's shape and dtype. NaN stays NaN, and minus infinity
             gives NaN, as the formula does.""",
-        flops=f"8*{_COUNT}",
+        flops="8*count",
         benchmark=_UNIFORM,
         dtypes=dtypes,
         attributes={"approximate": ("tanh",), "_rank": _RANKS},
@@ -93,13 +96,14 @@ def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"relu(input[{_SHAPE}], inplace=False, _rank=2)",
+        "relu(input[*shape], inplace=False, _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         reference=lambda input, inplace: torch.relu(input),
         description="""The larger of each element and 0, for a tensor of any shape; NaN stays NaN.
             With `inplace=True` the input may be overwritten with the result and returned.""",
-        flops=_COUNT,
+        flops="count",
         benchmark=_UNIFORM,
         extended_dtypes=("float64", "int32"),
         attributes={"inplace": (True,), "_rank": _RANKS},
@@ -107,14 +111,15 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     task(
-        f"leaky_relu(input[{_SHAPE}], negative_slope=0.01, inplace=False, _rank=2)",
+        "leaky_relu(input[*shape], negative_slope=0.01, inplace=False, _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         reference=lambda input, negative_slope, inplace: F.leaky_relu(input, negative_slope),
         description="""Each element of a tensor of any shape, times `negative_slope` (any number,
             also 0 or above 1) where it is negative; NaN stays NaN. With `inplace=True` the input
             may be overwritten with the result and returned.""",
-        flops=f"2*{_COUNT}",
+        flops="2*count",
         benchmark=_UNIFORM,
         extended_dtypes=("float64",),
         attributes={"negative_slope": (0.2, 0.0, 1.5), "inplace": (True,), "_rank": _RANKS},
@@ -122,15 +127,16 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     task(
-        f"selu(input[{_SHAPE}], inplace=False, _rank=2)",
+        "selu(input[*shape], inplace=False, _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         reference=lambda input, inplace: F.selu(input),
         description="""scale * x for x > 0 and scale * alpha * (exp(x) - 1) otherwise, of each
             element of a tensor of any shape, with alpha = 1.6732632423543772848170429916717 and
             scale = 1.0507009873554804934193349852946; NaN stays NaN. With `inplace=True` the input
             may be overwritten with the result and returned.""",
-        flops=f"5*{_COUNT}",
+        flops="5*count",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
         attributes={"inplace": (True,), "_rank": _RANKS},
@@ -139,13 +145,14 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     task(
-        f"sigmoid(input[{_SHAPE}], _rank=2)",
+        "sigmoid(input[*shape], _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         reference=lambda input: torch.sigmoid(input),
         description="""1 / (1 + exp(-x)) of each element of a tensor of any shape, over the whole
             range of the dtype: 0 and 1 far out, also at the infinities; NaN stays NaN.""",
-        flops=f"4*{_COUNT}",
+        flops="4*count",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
         attributes={"_rank": _RANKS},
@@ -154,13 +161,14 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        f"tanh(input_tensor[{_SHAPE}], _rank=2)",
+        "tanh(input_tensor[*shape], _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         reference=lambda input_tensor: torch.tanh(input_tensor),
         description="""The hyperbolic tangent of each element of a tensor of any shape, over the
             whole range of the dtype: -1 and 1 far out, also at the infinities; NaN stays NaN.""",
-        flops=f"6*{_COUNT}",
+        flops="6*count",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
         attributes={"_rank": _RANKS},
@@ -171,9 +179,10 @@ TASKS: tuple[Task, ...] = (
     _gelu_of("gelu_bf16", ("bfloat16",), "The input is bfloat16."),
     _gelu_of("gelu_fp16", ("float16",), "The input is float16."),
     task(
-        f"gelu_int8(input[{_SHAPE}], approximate='none', _rank=2)",
+        "gelu_int8(input[*shape], approximate='none', _rank=2)",
         category="Activation",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         dtypes=("int8",),
         reference=_gelu_int8,
         outputs=(Output(compare="accept", accept=_accept_gelu_int8),),
@@ -184,24 +193,27 @@ TASKS: tuple[Task, ...] = (
             0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), which differs after the cast
             at most where float32 cannot tell GELU(x) from x (5, 6 and 7: there x and x - 1 are both
             right).""",
-        flops=f"8*{_COUNT}",
+        flops="8*count",
         benchmark=_UNIFORM,
         attributes={"approximate": ("tanh",), "_rank": _RANKS},
         perf=_LARGE,
         promises=Promises(recipes=("exp_edge",)),
     ),
     task(
-        "combined_activation(input[*((M, K) if _rank == 2 else (2, M, K))], weight1[K, N], "
-        "weight2[*((M, N) if _weight2 == 'same' else (N,) if _weight2 == 'row' else (M, 1))], "
-        "bias[*((M, N) if _bias == 'same' else (N,) if _bias == 'row' else (M, 1))], "
-        "_rank=2, _weight2='same', _bias='same')",
+        "combined_activation(input[*input_shape], weight1[K, N], weight2[*weight2_shape], "
+        "bias[*bias_shape], _rank=2, _weight2='same', _bias='same')",
         category="Activation",
         dims={"M": "batch", "K": "contracted", "N": "spatial"},
+        where={
+            "input_shape": Variants("_rank", {2: "M, K", 3: "2, M, K"}),
+            "weight2_shape": Variants("_weight2", {"same": "M, N", "row": "N", "column": "M, 1"}),
+            "bias_shape": Variants("_bias", {"same": "M, N", "row": "N", "column": "M, 1"}),
+        },
         reference=_combined,
         description="""tanh(sigmoid(input @ weight1)) * weight2 + bias, for input[..., M, K] and
             weight1[K, N]; weight2 and bias broadcast to the product [..., M, N]. The input is a
             matrix, or a batch of matrices. K may be 0, where the product is 0.""",
-        flops="(2*M*N*K + 12*M*N)*(1 if _rank == 2 else 2)",
+        flops="(2*M*N*K + 12*M*N)*(_rank - 1)",
         benchmark={"M": 32, "K": 32, "N": 32},
         attributes={"_rank": (3,), "_weight2": ("row", "column"), "_bias": ("row", "column")},
         # Beyond that the sigmoid is 0 or 1 nearly everywhere, and the product hardly matters.

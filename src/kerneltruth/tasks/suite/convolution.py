@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 
 from kerneltruth.tasks.spec import Dim, Promises, Task, task
+from kerneltruth.tasks.windows import Each, along, fits
 
 # A dim as the loops over windows see it: small, or nothing of the image is left to convolve.
 IMAGE = {
@@ -18,15 +21,12 @@ IMAGE = {
 }
 
 
-def _each(name: str, dim: int) -> str:
-    """An argument along one of the two dims: a number for both, or a pair."""
-    return f"({name}[{dim}] if isinstance({name}, (tuple, list)) else {name})"
+def _rows_fit(H: int, P: int, padding: Each | str, dilation: Each) -> bool:
+    return fits(H, P, 0, padding, dilation)
 
 
-def _fits(size: str, window: str, dim: int) -> str:
-    reach = f"{_each('dilation', dim)}*({window} - 1)"
-    padded = f"({reach} if padding == 'same' else 0 if padding == 'valid' else "
-    return f"{reach} + 1 <= {size} + {padded}2*{_each('padding', dim)})"
+def _columns_fit(W: int, Q: int, padding: Each | str, dilation: Each) -> bool:
+    return fits(W, Q, 1, padding, dilation)
 
 
 # The arguments of a convolution as prompts document them, and what holds for them.
@@ -40,10 +40,16 @@ CONVOLVABLE = (
     "C % groups == 0",
     "O % groups == 0",
     "padding != 'same' or stride == 1",
-    _fits("H", "P", 0),
-    _fits("W", "Q", 1),
+    "rows_fit",
+    "columns_fit",
 )
-FLOPS = f"2*N*O*(C//groups)*P*Q*(H//{_each('stride', 0)})*(W//{_each('stride', 1)})"
+SIZES: dict[str, Callable[..., int]] = {
+    "rows_fit": _rows_fit,
+    "columns_fit": _columns_fit,
+    "rows": lambda H, stride: H // along(stride, 0),
+    "columns": lambda W, stride: W // along(stride, 1),
+}
+FLOPS = "2*N*O*(C//groups)*P*Q*rows*columns"
 SAYS_WINDOWS = """The image is padded with
     `padding` zeros on each of its four sides; the string "valid" pads none, "same" pads
     dilation * (P - 1) rows and dilation * (Q - 1) columns in all, the smaller half of an
@@ -66,6 +72,7 @@ TASKS: tuple[Task, ...] = (
         "dilation=1, groups=1)",
         category="Convolution",
         dims=IMAGE,
+        where=SIZES,
         attributes=WINDOWS,
         constraints=CONVOLVABLE,
         extended_dtypes=("complex64",),

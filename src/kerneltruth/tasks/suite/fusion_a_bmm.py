@@ -9,7 +9,17 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Promises,
+    Role,
+    Scalar,
+    Sizes,
+    Task,
+    Variants,
+    task,
+)
 
 _INPUTS = "input1[B, N, M], input2[B, M, P]"
 _DIMS: dict[str, Role | Dim] = {
@@ -96,7 +106,9 @@ def _gelu_dropout_sub(
     return scaled(_normalized(input1, input2, eps, approximate), keep) - other
 
 
-_NORMALIZED_SHAPE = "normalized_shape:=(P if _shape == 'int' else (P,))"
+def _last(P: int, _shape: str) -> Sizes | int:
+    return P if _shape == "int" else (P,)
+
 
 TASKS: tuple[Task, ...] = (
     task(
@@ -129,10 +141,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, gradients=True),
     ),
     task(
-        f"fused_bmm_rmsnorm_gelu_dropout({_INPUTS}, {_NORMALIZED_SHAPE}, dropout_p=0.1, eps=1e-5, "
-        "training=True, approximate='none', _shape='int')",
+        f"fused_bmm_rmsnorm_gelu_dropout({_INPUTS}, normalized_shape:=last, dropout_p=0.1, "
+        "eps=1e-5, training=True, approximate='none', _shape='int')",
         category="Fusion",
         dims=_NORMALIZED,
+        where={"last": _last},
         attributes={
             "dropout_p": (0.0, 0.5, 1.0),
             "eps": (0.5,),
@@ -163,11 +176,15 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"fused_bmm_rmsnorm_gelu_dropout_sub({_INPUTS}, other[*((B, N, P) if _other == 'same' "
-        f"else (P,) if _other == 'row' else (N, 1))], {_NORMALIZED_SHAPE}, dropout_p=0.5, "
-        "training=True, approximate='none', eps=1e-5, _other='same', _shape='int')",
+        f"fused_bmm_rmsnorm_gelu_dropout_sub({_INPUTS}, other[*other_shape], "
+        "normalized_shape:=last, dropout_p=0.5, training=True, approximate='none', eps=1e-5, "
+        "_other='same', _shape='int')",
         category="Fusion",
         dims=_NORMALIZED,
+        where={
+            "last": _last,
+            "other_shape": Variants("_other", {"same": "B, N, P", "row": "P", "column": "N, 1"}),
+        },
         attributes={
             "dropout_p": (0.0, 0.1, 1.0),
             "training": _FLAG,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +12,8 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Sizes, Task, task
+from kerneltruth.tasks.windows import Each, steps
 
 _INPUTS = "input[N, C, H, W], weight[O, C // groups, KH, KW], bias[O]?"
 _SETTINGS = "stride=1, padding=0, dilation=1, groups=1"
@@ -41,26 +43,40 @@ _PAIRS: dict[str, tuple[Scalar, ...]] = {
 }
 
 
-def _along(axis: int, size: str, kernel: str) -> str:
-    """How many outputs a dim has, less one, at least: the `same` padding may give more."""
-
-    def of(name: str) -> str:
-        return f"({name}[{axis}] if isinstance({name}, tuple) else {name})"
-
-    pad = f"(0 if isinstance(padding, str) else 2 * {of('padding')})"
-    return f"(({size} + {pad} - {of('dilation')} * ({kernel} - 1) - 1) // {of('stride')})"
+def _row_steps(H: int, KH: int, stride: Each, padding: Each | str, dilation: Each) -> int:
+    return steps(H, KH, 0, stride, padding, dilation)
 
 
-_ROWS, _COLUMNS = _along(0, "H", "KH"), _along(1, "W", "KW")
+def _column_steps(W: int, KW: int, stride: Each, padding: Each | str, dilation: Each) -> int:
+    return steps(W, KW, 1, stride, padding, dilation)
+
+
+def _rows(H: int, row_steps: int, padding: Each | str) -> int:
+    return H if padding == "same" else row_steps + 1
+
+
+def _columns(W: int, column_steps: int, padding: Each | str) -> int:
+    return W if padding == "same" else column_steps + 1
+
+
+def _other(N: int, O: int, rows: int, columns: int, _other: str) -> Sizes:
+    shapes = {"same": (N, O, rows, columns), "channel": (O, 1, 1), "row": (columns,)}
+    return shapes.get(_other, ())
+
+
+_COUNTS: dict[str, Callable[..., int]] = {
+    "row_steps": _row_steps,
+    "column_steps": _column_steps,
+    "rows": _rows,
+    "columns": _columns,
+}
 _CONSTRAINTS = (
     "C % groups == 0",
     "O % groups == 0",
     "padding != 'same' or stride == 1",
-    f"{_ROWS} >= 0",
-    f"{_COLUMNS} >= 0",
+    "row_steps >= 0",
+    "column_steps >= 0",
 )
-_OUT_H = f"(H if padding == 'same' else {_ROWS} + 1)"
-_OUT_W = f"(W if padding == 'same' else {_COLUMNS} + 1)"
 _FLOPS = "2*N*O*(C // groups)*KH*KW*H*W"
 
 _CONVOLVED = """input[N, C, H, W] is convolved with weight[O, C / groups, KH, KW] (no flip of the
@@ -113,11 +129,10 @@ def _instance_norm_by_steps(eps: float, **convolution: Any) -> Tensor:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"fused_conv2d_add({_INPUTS}, other[*((N, O, {_OUT_H}, {_OUT_W}) if _other == 'same' else "
-        f"(O, 1, 1) if _other == 'channel' else ({_OUT_W},) if _other == 'row' else ())]?, "
-        f"{_SETTINGS}, alpha=1, _other='same')",
+        f"fused_conv2d_add({_INPUTS}, other[*other_shape]?, {_SETTINGS}, alpha=1, _other='same')",
         category="Fusion",
         dims=_DIMS,
+        where={**_COUNTS, "other_shape": _other},
         attributes=_PAIRS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
         promises=Promises(numbers=("other",), out=True),
         extended={"_other": ("channel", "row", "scalar")},
@@ -135,12 +150,13 @@ TASKS: tuple[Task, ...] = (
         "inplace=False)",
         category="Fusion",
         dims=_DIMS,
+        where=_COUNTS,
         attributes=_PAIRS | {"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
         constraints=(
             *_CONSTRAINTS,
-            f"N > 1 or {_ROWS} + {_COLUMNS} >= 1",
+            "N > 1 or row_steps + column_steps >= 1",
             # All of a few elements may be dropped by chance.
-            f"not training or p == 0 or N * O * {_OUT_H} * {_OUT_W} >= 96",
+            "not training or p == 0 or N * O * rows * columns >= 96",
         ),
         reference=lambda p, training, inplace, **convolution: _relu_dropout(
             **convolution, keep=keep(p, training)
@@ -166,6 +182,7 @@ TASKS: tuple[Task, ...] = (
         f"fused_gelu_conv2d({_INPUTS}, {_SETTINGS}, approximate='none')",
         category="Fusion",
         dims=_DIMS,
+        where=_COUNTS,
         attributes=_PAIRS | {"approximate": ("tanh",)},
         constraints=_CONSTRAINTS,
         reference=_gelu_conv2d,
@@ -183,6 +200,7 @@ TASKS: tuple[Task, ...] = (
         f"fused_instance_norm_selu_conv2d({_INPUTS}, {_SETTINGS}, eps=1e-5)",
         category="Fusion",
         dims=_DIMS,
+        where=_COUNTS,
         attributes=_PAIRS | {"eps": (1e-2,)},
         extended={"padding": ("same", "valid")},
         promises=Promises(
@@ -192,7 +210,7 @@ TASKS: tuple[Task, ...] = (
                 "without weights and statistics to pass it has nothing to say",
             ),
         ),
-        constraints=(*_CONSTRAINTS, f"{_ROWS} + {_COLUMNS} >= 1"),
+        constraints=(*_CONSTRAINTS, "row_steps + column_steps >= 1"),
         reference=_instance_norm,
         admissible=(_instance_norm_by_steps,),
         description=f"""{_CONVOLVED} {_SIZES} Then SELU: 1.0507009873554805 * x where x > 0, else

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Sizes, Task, Variants, task
 
 
 def _renormed(weight: Tensor, max_norm: float | None, norm_type: float) -> Tensor:
@@ -44,11 +44,30 @@ def _index_select_eq(input: Tensor, dim: int, index: Tensor, other: Tensor) -> T
     return input.index_select(dim, index) == other
 
 
+def _fused_embedding_add_tanh_other(B: int, T: int, D: int, _rank: int, _other: str) -> Sizes:
+    if _other == "same":
+        return (B, T, D) if _rank == 2 else (T, D)
+    if _other == "table":
+        return (T, D)
+    return (D,)
+
+
+def _fused_index_select_eq_other(M: int, N: int, K: int, dim: int, _other: str) -> Sizes:
+    if _other == "same":
+        return (M, K) if dim % 2 else (K, N)
+    if _other == "row":
+        return (K,) if dim % 2 else (N,)
+    return ()
+
+
+def _extent(M: int, N: int, dim: int) -> int:
+    return N if dim % 2 else M
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_embedding_add_tanh(input_indices[*((B, T) if _rank == 2 else (T,))]: index(V), "
-        "weight[V, D], other[*(((B, T, D) if _rank == 2 else (T, D)) if _other == 'same' else "
-        "(T, D) if _other == 'table' else (D,))], padding_idx=None, max_norm=None, norm_type=2.0, "
+        "fused_embedding_add_tanh(input_indices[*input_indices_shape]: index(V), weight[V, D], "
+        "other[*other_shape], padding_idx=None, max_norm=None, norm_type=2.0, "
         "scale_grad_by_freq=False, _rank=2, _other='same')",
         category="Fusion",
         dims={
@@ -56,6 +75,10 @@ TASKS: tuple[Task, ...] = (
             "T": "batch",
             "V": Dim(symbol="V", role="batch", low=1),
             "D": Dim(symbol="D", role="channel", low=1),
+        },
+        where={
+            "input_indices_shape": Variants("_rank", {2: "B, T", 1: "T"}),
+            "other_shape": _fused_embedding_add_tanh_other,
         },
         attributes={
             "padding_idx": (0,),
@@ -95,15 +118,18 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "fused_gather_masked_fill(input[M, N], dim=1, index[I, J]: index(N if dim % 2 else M), "
-        "mask[*((I, J) if _mask == 'same' else (J,) if _mask == 'row' else (I, 1))]: bool, "
-        "value=0.0, _mask='same')",
+        "fused_gather_masked_fill(input[M, N], dim=1, index[I, J]: index(extent), "
+        "mask[*mask_shape]: bool, value=0.0, _mask='same')",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
             "N": Dim(symbol="N", role="channel", low=1),
             "I": "batch",
             "J": "channel",
+        },
+        where={
+            "extent": _extent,
+            "mask_shape": Variants("_mask", {"same": "I, J", "row": "J", "column": "I, 1"}),
         },
         attributes={
             "dim": (0, -1, -2),
@@ -132,15 +158,15 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         # Random numbers differ; their signs are equal half of the time.
-        "fused_index_select_eq(input[M, N]: sign, dim=0, index[K]: index(N if dim % 2 else M), "
-        "other[*(((M, K) if dim % 2 else (K, N)) if _other == 'same' else "
-        "((K,) if dim % 2 else (N,)) if _other == 'row' else ())]: sign, _other='same')",
+        "fused_index_select_eq(input[M, N]: sign, dim=0, index[K]: index(extent), "
+        "other[*other_shape]: sign, _other='same')",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
             "N": Dim(symbol="N", role="channel", low=1),
             "K": "channel",
         },
+        where={"extent": _extent, "other_shape": _fused_index_select_eq_other},
         attributes={"dim": (1, -1, -2), "_other": ("row", "scalar")},
         promises=Promises(
             numbers=("other",),

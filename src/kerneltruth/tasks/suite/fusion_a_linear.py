@@ -9,7 +9,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import linear
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, Variants, task
 
 _DIMS: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
 _BENCHMARK = Benchmark(dims={"M": 24, "K": 48, "O": 40}, distribution="normal")
@@ -33,10 +33,11 @@ def _elu_by_exp(
 
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_dropout_sigmoid_linear(input[*((M, K) if _rank == 2 else (K,) if _rank == 1 else "
-        "(2, M, K))], weight[O, K], bias[O]?, p=0.5, training=True, inplace=False, _rank=2)",
+        "fused_dropout_sigmoid_linear(input[*shape], weight[O, K], bias[O]?, p=0.5, "
+        "training=True, inplace=False, _rank=2)",
         category="Fusion",
         dims=_DIMS,
+        where={"shape": Variants("_rank", {2: "M, K", 1: "K", 3: "2, M, K"})},
         attributes={
             "p": (0.0, 0.1, 1.0),
             "training": (False,),

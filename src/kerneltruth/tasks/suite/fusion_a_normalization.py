@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import narrowest, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, Variants, task
 
 
 def _group_norm(
@@ -79,8 +81,7 @@ def _hardsigmoid_with_gaps(  # noqa: PLR0913 - as many as the operator has
 
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_add_mul_groupnorm(input1[N, G * C, H, W], input2[*((N, G * C, H, W) if _other == "
-        "'same' else (1, G * C, 1, 1) if _other == 'channel' else (H, W))], weight[G * C], "
+        "fused_add_mul_groupnorm(input1[N, G * C, H, W], input2[*shape], weight[G * C], "
         "bias[G * C], num_groups:=G, eps=1e-5, _other='same')",
         category="Fusion",
         dims={
@@ -89,6 +90,11 @@ TASKS: tuple[Task, ...] = (
             "C": Dim(symbol="C", role="reduced", low=1, high=64),
             "H": Dim(symbol="H", role="reduced", low=1),
             "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        where={
+            "shape": Variants(
+                "_other", {"same": "N, G * C, H, W", "channel": "1, G * C, 1, 1", "image": "H, W"}
+            )
         },
         attributes={"eps": (1e-2,), "_other": ("channel", "image")},
         constraints=("N * C * H * W > 1",),
@@ -111,15 +117,18 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("far_from_zero",), out=True, gradients=True),
     ),
     task(
-        "fused_hardsigmoid_batch_norm(x[*((N, C, H, W) if _rank == 4 else (N, C) if _rank == 2 "
-        "else (N, C, H * W))], running_mean[C], running_var[C]: positive, weight[C]?, bias[C]?, "
-        "training=False, momentum=0.1, eps=1e-5, inplace=False, _rank=4)",
+        "fused_hardsigmoid_batch_norm(x[*shape], running_mean[C], running_var[C]: positive, "
+        "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5, inplace=False, _rank=4)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="batch", low=1),
             "C": Dim(symbol="C", role="channel", low=1),
             "H": Dim(symbol="H", role="reduced", low=1),
             "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        where={
+            "shape": Variants("_rank", {4: "N, C, H, W", 2: "N, C", 3: "N, C, H * W"}),
+            "pixels": lambda shape: prod(shape[2:]),
         },
         attributes={
             "training": (True,),
@@ -128,7 +137,7 @@ TASKS: tuple[Task, ...] = (
             "inplace": (True,),
             "_rank": (2, 3),
         },
-        constraints=("not training or N * (1 if _rank == 2 else H * W) > 1",),
+        constraints=("not training or N * pixels > 1",),
         reference=_hardsigmoid,
         admissible=(_hardsigmoid_with_gaps,),
         mutates={"running_mean": "training", "running_var": "training"},

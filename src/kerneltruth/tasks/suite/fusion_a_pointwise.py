@@ -12,12 +12,22 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Output,
+    Promises,
+    Role,
+    Sizes,
+    Task,
+    Variants,
+    task,
+)
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
-_INPUT = "input[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))]"
 _BENCHMARK = Benchmark(dims={"M": 16, "N": 256}, distribution="normal")
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_SHAPE = Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})
 
 
 def _add_gelu(input: Tensor, other: Tensor, alpha: float, approximate: str) -> Tensor:
@@ -53,13 +63,36 @@ def _hstack_div(tensors: Sequence[Tensor], divisor: Tensor, rounding_mode: str |
     return torch.div(torch.hstack(tuple(tensors)), divisor, rounding_mode=rounding_mode)
 
 
+def _fused_add_gelu_other(M: int, N: int, _rank: int, _other: str) -> Sizes:
+    if _other == "same":
+        return (M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N)
+    if _other == "row":
+        return (N,)
+    if _other == "column":
+        return (M, 1)
+    return ()
+
+
+def _fused_hstack_div_divisor(M: int, K: int, L: int, N: int, _rank: int, _other: str) -> Sizes:
+    if _other == "same":
+        return (M, K + L + N) if _rank == 2 else (K + L + N,) if _rank == 1 else (M, K + L + N, 2)
+    if _other == "row":
+        return (K + L + N,)
+    if _other == "column":
+        return (M, 1)
+    return ()
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        f"fused_add_gelu({_INPUT}, other[*(((M, N) if _rank == 2 else (M * N,) if _rank == 1 else "
-        "(M, 2, N)) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == "
-        "'column' else ())], alpha=1, approximate='none', _rank=2, _other='same')",
+        "fused_add_gelu(input[*input_shape], other[*other_shape], alpha=1, approximate='none', "
+        "_rank=2, _other='same')",
         category="Fusion",
         dims=_PLANE,
+        where={
+            "input_shape": _SHAPE,
+            "other_shape": _fused_add_gelu_other,
+        },
         attributes={
             "alpha": (0.5, -2),
             "approximate": ("tanh",),
@@ -80,9 +113,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"fused_cos_signbit({_INPUT}, _rank=2)",
+        "fused_cos_signbit(input[*shape], _rank=2)",
         category="Fusion",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         attributes={"_rank": (1, 3)},
         reference=_cos_signbit,
         outputs=(
@@ -99,10 +133,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("signed_zeros",)),
     ),
     task(
-        f"fused_hardshrink_dropout({_INPUT}, p=0.5, training=True, inplace=False, lambd=0.5, "
+        "fused_hardshrink_dropout(input[*shape], p=0.5, training=True, inplace=False, lambd=0.5, "
         "_rank=2)",
         category="Fusion",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         attributes={
             "p": (0.0, 0.1, 1.0),
             "training": (False,),
@@ -129,14 +164,16 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_hstack_div(tensors=[a[*((M, K) if _rank == 2 else (K,) if _rank == 1 else "
-        "(M, K, 2))], b[*((M, L) if _rank == 2 else (L,) if _rank == 1 else (M, L, 2))], "
-        "c[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, N, 2))]], "
-        "divisor[*(((M, K + L + N) if _rank == 2 else (K + L + N,) if _rank == 1 else "
-        "(M, K + L + N, 2)) if _other == 'same' else (K + L + N,) if _other == 'row' else "
-        "(M, 1) if _other == 'column' else ())], rounding_mode=None, _rank=2, _other='same')",
+        "fused_hstack_div(tensors=[a[*a_shape], b[*b_shape], c[*c_shape]], "
+        "divisor[*divisor_shape], rounding_mode=None, _rank=2, _other='same')",
         category="Fusion",
         dims={"M": "batch", "K": "channel", "L": "channel", "N": "channel"},
+        where={
+            "a_shape": Variants("_rank", {2: "M, K", 1: "K", 3: "M, K, 2"}),
+            "b_shape": Variants("_rank", {2: "M, L", 1: "L", 3: "M, L, 2"}),
+            "c_shape": Variants("_rank", {2: "M, N", 1: "N", 3: "M, N, 2"}),
+            "divisor_shape": _fused_hstack_div_divisor,
+        },
         attributes={
             "rounding_mode": ("trunc", "floor"),
             "_rank": (1, 3),

@@ -9,7 +9,9 @@ from torch import Tensor
 from kerneltruth.tasks.formulas import fits_half
 from kerneltruth.tasks.fractional import fractional_windows, pooled_at, starts
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+from kerneltruth.tasks.windows import along
 
+_RATIO = (0.5, 0.7)
 _IMAGE: dict[str, Role | Dim] = {
     "H": Dim(symbol="H", role="spatial", low=1),
     "W": Dim(symbol="W", role="spatial", low=1),
@@ -153,9 +155,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_fractional_max_pool2d_with_relu(input[N, C, H, W], kernel_size=(2, 2), "
-        "output_size:=((OH, OW) if _by == 'size' else None), "
-        "output_ratio:=((0.5, 0.7) if _by == 'ratio' else None), return_indices=False, "
-        "_by='size')",
+        "output_size:=size, output_ratio:=ratio, return_indices=False, _by='size')",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="batch", low=1),
@@ -164,18 +164,24 @@ TASKS: tuple[Task, ...] = (
             "OH": Dim(symbol="OH", role="spatial", low=1, high=16),
             "OW": Dim(symbol="OW", role="spatial", low=1, high=16),
         },
+        where={
+            "size": lambda OH, OW, _by: (OH, OW) if _by == "size" else None,
+            "ratio": lambda _by: _RATIO if _by == "ratio" else None,
+            "rows": lambda H, OH, _by: OH if _by == "size" else int(H * _RATIO[0]),
+            "columns": lambda W, OW, _by: OW if _by == "size" else int(W * _RATIO[1]),
+            "window_rows": lambda kernel_size: along(kernel_size, 0),
+            "window_columns": lambda kernel_size: along(kernel_size, 1),
+        },
         attributes={
             "kernel_size": (3, (3, 2)),
             "return_indices": (True,),
             "_by": ("ratio",),
         },
         constraints=(
-            "(OH if _by == 'size' else int(H * 0.5)) >= 1",
-            "(OW if _by == 'size' else int(W * 0.7)) >= 1",
-            "(OH if _by == 'size' else int(H * 0.5)) + (kernel_size[0] if "
-            "isinstance(kernel_size, tuple) else kernel_size) - 1 <= H",
-            "(OW if _by == 'size' else int(W * 0.7)) + (kernel_size[1] if "
-            "isinstance(kernel_size, tuple) else kernel_size) - 1 <= W",
+            "rows >= 1",
+            "columns >= 1",
+            "rows + window_rows - 1 <= H",
+            "columns + window_columns - 1 <= W",
             "_by == 'size' or OH == OW == 1",
         ),
         reference=_fractional,

@@ -19,14 +19,15 @@ from kerneltruth.tasks.spec import (
     Promises,
     Role,
     Scalar,
+    Sizes,
     Task,
+    Variants,
     task,
 )
 
 _WIDER = ("torch.float64",)
 _Dim = int | tuple[int, ...] | None
 
-_INPUT = "input[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))]"
 _DIMS: dict[str, Role | Dim] = {
     "M": Dim(symbol="M", role="batch", low=1),
     "N": Dim(symbol="N", role="reduced", low=1),
@@ -45,6 +46,7 @@ _OVER = """Over dim, an int (negative ones count from the end) or a tuple of int
     gives a scalar, or with keepdim True all sizes 1. """
 _GELU = """GELU is x * (1 + erf(x / sqrt(2))) / 2 for approximate 'none' and
     x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'. """
+_SHAPE = Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})
 
 
 def _add_mean(input: Tensor, other: Tensor, dim: _Dim, alpha: float, keepdim: bool) -> Tensor:
@@ -148,13 +150,26 @@ def _own(input: Tensor, dtype: str | None) -> torch.dtype:
     return narrow if narrow in (torch.float16, torch.bfloat16) else torch.float32
 
 
+def _fused_add_mean_other(M: int, N: int, _rank: int, _other: str) -> Sizes:
+    if _other == "same":
+        return (M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N)
+    if _other == "row":
+        return (N,)
+    if _other == "column":
+        return (M, 1)
+    return ()
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        f"fused_add_mean({_INPUT}, other[*(((M, N) if _rank == 2 else (M * N,) if _rank == 1 else "
-        "(M, 2, N)) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == "
-        "'column' else ())], dim=None, alpha=1, keepdim=False, dtype=None, _rank=2, _other='same')",
+        "fused_add_mean(input[*input_shape], other[*other_shape], dim=None, alpha=1, "
+        "keepdim=False, dtype=None, _rank=2, _other='same')",
         category="Fusion",
         dims=_DIMS,
+        where={
+            "input_shape": _SHAPE,
+            "other_shape": _fused_add_mean_other,
+        },
         attributes=_REDUCED
         | {"alpha": (0.5, -2), "dtype": _WIDER, "_other": ("row", "column", "scalar")},
         extended_dtypes=("complex64",),
@@ -175,9 +190,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"fused_exp_mean({_INPUT}, dim=None, keepdim=False, dtype=None, _rank=2)",
+        "fused_exp_mean(input[*shape], dim=None, keepdim=False, dtype=None, _rank=2)",
         category="Fusion",
         dims=_DIMS,
+        where={"shape": _SHAPE},
         attributes=_REDUCED | {"dtype": _WIDER},
         constraints=(_FITS,),
         reference=_exp_mean,
@@ -192,9 +208,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        f"fused_gelu_min({_INPUT}, approximate='none', dim=None, keepdim=False, _rank=2)",
+        "fused_gelu_min(input[*shape], approximate='none', dim=None, keepdim=False, _rank=2)",
         category="Fusion",
         dims=_DIMS,
+        where={"shape": _SHAPE},
         attributes={
             "approximate": ("tanh",),
             "dim": _ONE_DIM,
@@ -220,10 +237,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("mixed_amplitude",), not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
-        f"fused_gelu_std({_INPUT}, dim=None, keepdim=False, correction=1, approximate='none', "
+        "fused_gelu_std(input[*shape], dim=None, keepdim=False, correction=1, approximate='none', "
         "_rank=2)",
         category="Fusion",
         dims=_DIMS,
+        where={"shape": _SHAPE},
         attributes=_REDUCED | {"correction": (0, 2), "approximate": ("tanh",)},
         constraints=(_FITS,),
         reference=_gelu_std,

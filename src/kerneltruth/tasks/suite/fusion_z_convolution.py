@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Scalar, Task, task
+from kerneltruth.tasks.windows import Each, along, outputs
 
 Pair = int | tuple[int, int]
 
@@ -59,20 +60,28 @@ def _dims(channels: int | None = None) -> dict[str, Dim]:
     }
 
 
-def _along(name: str, axis: int) -> str:
-    """The part of an int or a pair that concerns one axis, as an expression; of a name, 0."""
-    of_pair = f"0 if isinstance({name}, str) else {name}[{axis}]"
-    return f"({name} if isinstance({name}, int) else {of_pair})"
+def _rows(H: int, KH: int, stride: Each, padding: Each | str, dilation: Each) -> int:
+    return outputs(H, KH, 0, stride, padding, dilation)
 
 
-def _size(axis: int, prefix: str = "") -> str:
-    """The convolution's output size along rows (0) or columns (1), as an expression."""
-    size, kernel = (("H", "KH"), ("W", "KW"))[axis]
-    stride, padding, dilation = (
-        _along(prefix + name, axis) for name in ("stride", "padding", "dilation")
-    )
-    counted = f"({size} + 2 * {padding} - {dilation} * ({kernel} - 1) - 1) // {stride} + 1"
-    return f"({size} if {prefix}padding == 'same' else {counted})"
+def _columns(W: int, KW: int, stride: Each, padding: Each | str, dilation: Each) -> int:
+    return outputs(W, KW, 1, stride, padding, dilation)
+
+
+def _conv_rows(
+    H: int, KH: int, conv_stride: Each, conv_padding: Each | str, conv_dilation: Each
+) -> int:
+    return outputs(H, KH, 0, conv_stride, conv_padding, conv_dilation)
+
+
+def _conv_columns(
+    W: int, KW: int, conv_stride: Each, conv_padding: Each | str, conv_dilation: Each
+) -> int:
+    return outputs(W, KW, 1, conv_stride, conv_padding, conv_dilation)
+
+
+_SIZES: dict[str, Callable[..., int]] = {"rows": _rows, "columns": _columns}
+_CONV_SIZES: dict[str, Callable[..., int]] = {"rows": _conv_rows, "columns": _conv_columns}
 
 
 def _rules(prefix: str = "", out: str = "O") -> tuple[str, ...]:
@@ -81,25 +90,39 @@ def _rules(prefix: str = "", out: str = "O") -> tuple[str, ...]:
         f"C % {groups} == 0",
         f"({out}) % {groups} == 0",
         f"{prefix}padding != 'same' or {prefix}stride == 1",
-        f"{_size(0, prefix)} >= 1",
-        f"{_size(1, prefix)} >= 1",
+        "rows >= 1",
+        "columns >= 1",
     )
 
 
 def _flops(prefix: str = "", out: str = "O") -> str:
-    area = f"{_size(0, prefix)} * {_size(1, prefix)}"
-    return f"2 * N * {out} * (C // {prefix}groups) * KH * KW * {area}"
+    return f"2 * N * {out} * (C // {prefix}groups) * KH * KW * rows * columns"
 
 
-def _window(axis: int) -> tuple[str, ...]:
-    """What holds for windows of pooling along rows (0) or columns (1)."""
-    kernel, padding, dilation = (
-        _along(f"pool_{name}", axis) for name in ("kernel_size", "padding", "dilation")
+def _padding_fits(axis: int) -> Callable[..., int]:
+    """Return whether windows of pooling are padded by at most half of themselves."""
+    return lambda pool_padding, pool_kernel_size: (
+        2 * along(pool_padding, axis) <= along(pool_kernel_size, axis)
     )
-    return (
-        f"2 * {padding} <= {kernel}",
-        f"{_size(axis, 'conv_')} + 2 * {padding} > {dilation} * ({kernel} - 1)",
-    )
+
+
+def _window_fits(
+    size: int, axis: int, pool_padding: Each, pool_dilation: Each, pool_kernel_size: Each
+) -> bool:
+    reach = along(pool_dilation, axis) * (along(pool_kernel_size, axis) - 1)
+    return size + 2 * along(pool_padding, axis) > reach
+
+
+_POOLED: dict[str, Callable[..., int]] = {
+    "padding_of_rows_fits": _padding_fits(0),
+    "rows_fit": lambda rows, pool_padding, pool_dilation, pool_kernel_size: _window_fits(
+        rows, 0, pool_padding, pool_dilation, pool_kernel_size
+    ),
+    "padding_of_columns_fits": _padding_fits(1),
+    "columns_fit": lambda columns, pool_padding, pool_dilation, pool_kernel_size: _window_fits(
+        columns, 1, pool_padding, pool_dilation, pool_kernel_size
+    ),
+}
 
 
 def _conv(
@@ -193,6 +216,7 @@ TASKS: tuple[Task, ...] = (
         f"fused_leaky_relu_conv2d({_CONV}, negative_slope=0.01, inplace=False)",
         category="Fusion",
         dims=_dims(),
+        where=_SIZES,
         attributes={**_VARIED, "negative_slope": (0.25, 0.0), "inplace": (True,)},
         extended=_PAIRS,
         constraints=_rules(),
@@ -208,6 +232,7 @@ TASKS: tuple[Task, ...] = (
         f"fused_relu_conv2d({_CONV}, inplace=False)",
         category="Fusion",
         dims=_dims(),
+        where=_SIZES,
         attributes={**_MORE, "inplace": (True,)},
         constraints=_rules(),
         reference=_relu_conv2d,
@@ -225,6 +250,7 @@ TASKS: tuple[Task, ...] = (
         "upscale_factor=2)",
         category="Fusion",
         dims=_dims(),
+        where=_SIZES,
         attributes={**_VARIED, "upscale_factor": (3, 1)},
         extended=_PAIRS,
         constraints=_rules(out="O * upscale_factor * upscale_factor"),
@@ -242,6 +268,7 @@ TASKS: tuple[Task, ...] = (
         "bn_weight[O]?, bn_bias[O]?, training=False, momentum=0.1, eps=1e-5, inplace=False)",
         category="Fusion",
         dims=_dims(channels=256),
+        where=_SIZES,
         attributes={
             **_MORE,
             "training": (True,),
@@ -249,7 +276,7 @@ TASKS: tuple[Task, ...] = (
             "eps": (0.25,),
             "inplace": (True,),
         },
-        constraints=(*_rules(), f"not training or N * {_size(0)} * {_size(1)} > 1"),
+        constraints=(*_rules(), "not training or N * rows * columns > 1"),
         values=_MODERATE,
         mutates={"running_mean": "training", "running_var": "training"},
         outputs=(
@@ -274,12 +301,13 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "fused_relu_max_pool2d_conv2d(input[N, C, H, W], "
-        "weight[O, C // conv_groups, KH, KW], bias[O]?, conv_stride=1, conv_padding=0, "
-        "conv_dilation=1, conv_groups=1, pool_kernel_size=2, "
-        "pool_stride=None, pool_padding=0, pool_dilation=1, pool_ceil_mode=False, inplace=False)",
+        "fused_relu_max_pool2d_conv2d(input[N, C, H, W], weight[O, C // conv_groups, KH, KW], "
+        "bias[O]?, conv_stride=1, conv_padding=0, conv_dilation=1, conv_groups=1, "
+        "pool_kernel_size=2, pool_stride=None, pool_padding=0, pool_dilation=1, "
+        "pool_ceil_mode=False, inplace=False)",
         category="Fusion",
         dims=_dims(),
+        where={**_CONV_SIZES, **_POOLED},
         attributes={
             **_with_prefix(_MORE),
             "pool_kernel_size": (3, (2, 3)),
@@ -289,7 +317,7 @@ TASKS: tuple[Task, ...] = (
             "pool_ceil_mode": (True,),
             "inplace": (True,),
         },
-        constraints=(*_rules("conv_"), *_window(0), *_window(1)),
+        constraints=(*_rules("conv_"), *_POOLED),
         reference=_relu_max_pool2d_conv2d,
         description=f"""First, with the arguments conv_..., the {_LAYER} Then the largest value of
             windows of pool_kernel_size whose elements stand pool_dilation apart; windows
@@ -307,6 +335,7 @@ TASKS: tuple[Task, ...] = (
         "conv_dilation=1, conv_groups=1, ln_eps=1e-5)",
         category="Fusion",
         dims=_dims(channels=256),
+        where=_CONV_SIZES,
         attributes={**_with_prefix(_VARIED), "ln_eps": (0.25, 4.0)},
         extended=_with_prefix(_PAIRS),
         constraints=_rules("conv_"),

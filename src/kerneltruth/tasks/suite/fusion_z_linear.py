@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.formulas import computed_narrow, linear
 from kerneltruth.tasks.rounding import cut_to_tf32
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, Variants, task
 
 _LAYER: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
 _NORMALIZED: dict[str, Role | Dim] = {
@@ -18,8 +18,7 @@ _NORMALIZED: dict[str, Role | Dim] = {
     "K": "contracted",
     "O": Dim(symbol="O", role="reduced", low=1),
 }
-_ROWS = "*((M, K) if _rank == 2 else (K,) if _rank == 1 else (M, 2, K))"
-_LINEAR = f"input[{_ROWS}], weight[O, K], bias[O]?"
+_SHAPE = Variants("_rank", {2: "M, K", 3: "M, 2, K", 1: "K"})
 _RANKS: tuple[Scalar, ...] = (1, 3)
 # Half precision keeps the layer's output before what follows: sums must stay within its range.
 _MODERATE = (-4.0, 4.0)
@@ -94,11 +93,14 @@ def _mv_sigmoid_sub(input: Tensor, vec: Tensor, other: Tensor, alpha: float) -> 
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"fused_layer_norm_relu_linear({_LINEAR}, "
-        "normalized_shape:=((O,) if _trailing == 1 else (M, O)), eps=1e-5, "
-        "elementwise_affine=True, _rank=2, _trailing=1)",
+        "fused_layer_norm_relu_linear(input[*shape], weight[O, K], bias[O]?, "
+        "normalized_shape:=trailing, eps=1e-5, elementwise_affine=True, _rank=2, _trailing=1)",
         category="Fusion",
         dims=_NORMALIZED,
+        where={
+            "trailing": lambda M, O, _trailing: (O,) if _trailing == 1 else (M, O),
+            "shape": _SHAPE,
+        },
         attributes={
             "eps": (1e-2, 1.0),
             "elementwise_affine": (False,),
@@ -127,9 +129,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"fused_log_softmax_linear({_LINEAR}, dim=-1, dtype=None, _rank=2)",
+        "fused_log_softmax_linear(input[*shape], weight[O, K], bias[O]?, dim=-1, dtype=None, "
+        "_rank=2)",
         category="Fusion",
         dims=_NORMALIZED,
+        where={"shape": _SHAPE},
         attributes={"dim": (0, 1), "dtype": ("torch.float64",), "_rank": (1, 3)},
         constraints=("_rank > 1 or dim < 1",),
         values=_MODERATE,
@@ -148,9 +152,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"fused_softplus_linear({_LINEAR}, beta=1, threshold=20, _rank=2)",
+        "fused_softplus_linear(input[*shape], weight[O, K], bias[O]?, beta=1, threshold=20, "
+        "_rank=2)",
         category="Fusion",
         dims=_LAYER,
+        where={"shape": _SHAPE},
         attributes={"beta": (2.0, 0.5), "threshold": (5.0,), "_rank": _RANKS},
         extended={"_rank": _RANKS},
         reference=_softplus_linear,
@@ -163,9 +169,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"fused_tanh_linear({_LINEAR}, _rank=2)",
+        "fused_tanh_linear(input[*shape], weight[O, K], bias[O]?, _rank=2)",
         category="Fusion",
         dims=_LAYER,
+        where={"shape": _SHAPE},
         attributes={"_rank": _RANKS},
         values=_SUMMABLE,
         reference=lambda input, weight, bias: torch.tanh(linear(input, weight, bias)),
@@ -177,11 +184,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_mv_sigmoid_sub(input[M, K], vec[K], "
-        "other[*((M,) if _other == 'same' else (1,) if _other == 'one' else ())], alpha=1, "
-        "_other='same')",
+        "fused_mv_sigmoid_sub(input[M, K], vec[K], other[*shape], alpha=1, _other='same')",
         category="Fusion",
         dims={"M": "channel", "K": "contracted"},
+        where={"shape": Variants("_other", {"same": "M", "one": "1", "scalar": ""})},
         attributes={"alpha": (2.0, -0.5), "_other": ("one", "scalar")},
         values=_SUMMABLE,
         reference=_mv_sigmoid_sub,

@@ -6,15 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 _SMALL = {"M": 16, "N": 256}
 _NORMAL = Benchmark(dims=_SMALL, distribution="normal")
 _RANK: dict[str, tuple[Scalar, ...]] = {"_rank": (1, 3)}
-_ANY_RANK = "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 1, N))"
-_SAME = "*((M, N) if _{0} == 'same' else (N,) if _{0} == 'row' else (M, 1))"
+_SHAPE = Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 1, N"})
 _BROADCAST: tuple[Scalar, ...] = ("row", "column")
 
 
@@ -50,9 +49,10 @@ def _sub_gelu_by_steps(input: Tensor, other: Tensor, alpha: float, approximate: 
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"fused_log_tanh(input[{_ANY_RANK}]: positive, _rank=2)",
+        "fused_log_tanh(input[*shape]: positive, _rank=2)",
         category="Fusion",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         attributes=_RANK,
         reference=lambda input: torch.tanh(torch.log(input)),
         description="""tanh(log(x)) of each element: first the natural logarithm, then the
@@ -65,11 +65,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "fused_masked_select_add_gelu(input[M, N], "
-        "mask[*((M, N) if _mask == 'same' else (N,))]: mask, "
-        "other=1.0, alpha=1, approximate='none', _mask='same')",
+        "fused_masked_select_add_gelu(input[M, N], mask[*shape]: mask, other=1.0, alpha=1, "
+        "approximate='none', _mask='same')",
         category="Fusion",
         dims=_PLANE,
+        where={"shape": Variants("_mask", {"same": "M, N", "row": "N"})},
         attributes={
             "other": (0.125, -3.0),
             "alpha": (0.5, -2.0),
@@ -94,10 +94,14 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"fused_mul_sub(input[M, N], other_mul[{_SAME.format('mul')}], "
-        f"other_sub[{_SAME.format('sub')}], alpha=1, _mul='same', _sub='same')",
+        "fused_mul_sub(input[M, N], other_mul[*other_mul_shape], other_sub[*other_sub_shape], "
+        "alpha=1, _mul='same', _sub='same')",
         category="Fusion",
         dims=_PLANE,
+        where={
+            "other_mul_shape": Variants("_mul", {"same": "M, N", "row": "N", "column": "M, 1"}),
+            "other_sub_shape": Variants("_sub", {"same": "M, N", "row": "N", "column": "M, 1"}),
+        },
         attributes={"alpha": (0.5, -2.0, 0.0), "_mul": _BROADCAST, "_sub": _BROADCAST},
         extended={"_mul": _BROADCAST, "_sub": _BROADCAST},
         reference=_mul_sub,
@@ -115,9 +119,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other_mul", "other_sub"), out=True),
     ),
     task(
-        f"fused_relu_sqrt(input[{_ANY_RANK}], inplace=False, _rank=2)",
+        "fused_relu_sqrt(input[*shape], inplace=False, _rank=2)",
         category="Fusion",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         attributes={"inplace": (True,), **_RANK},
         # The prompt does not say where the result lies if both are given.
         constraints=("not inplace or _call != 'out'",),
@@ -133,10 +138,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        f"fused_sub_gelu(input[M, N], other[{_SAME.format('other')}], alpha=1, "
-        "approximate='none', _other='same')",
+        "fused_sub_gelu(input[M, N], other[*shape], alpha=1, approximate='none', _other='same')",
         category="Fusion",
         dims=_PLANE,
+        where={"shape": Variants("_other", {"same": "M, N", "row": "N", "column": "M, 1"})},
         attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",), "_other": _BROADCAST},
         extended={"_other": _BROADCAST},
         reference=_sub_gelu,
@@ -150,9 +155,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        "fused_tile_exp(input[*((M, N) if _rank == 2 else (N,))], dims=(2, 1), _rank=2)",
+        "fused_tile_exp(input[*shape], dims=(2, 1), _rank=2)",
         category="Fusion",
         dims={"M": "batch", "N": "spatial"},
+        where={"shape": Variants("_rank", {2: "M, N", 1: "N"})},
         attributes={"dims": ((2,), (1, 3), (2, 1, 2), (3, 2)), "_rank": (1,)},
         reference=lambda input, dims: torch.exp(torch.tile(input, dims)),
         description="""Tile `input` as torch.tile does, dims[i] copies side by side along dim i,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, Variants, task
 
 _IMAGE = {
     "N": Dim(symbol="N", role="batch", low=1),
@@ -108,10 +110,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_sigmoid_adaptive_avg_pool2d(input[*((N, C, H, W) if _rank == 4 else (C, H, W))], "
-        "output_size=(4, 4), _rank=4)",
+        "fused_sigmoid_adaptive_avg_pool2d(input[*shape], output_size=(4, 4), _rank=4)",
         category="Fusion",
         dims=_IMAGE,
+        where={"shape": Variants("_rank", {4: "N, C, H, W", 3: "C, H, W"})},
         attributes={"output_size": (3, (3, 5), (1, 1), (2, 7)), "_rank": (3,)},
         extended={"_rank": (3,)},
         values=_SUMMABLE,
@@ -128,14 +130,17 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_sigmoid_batch_norm(input[*((N, C) if _rank == 2 else (N, C, L) if _rank == 3 "
-        "else (N, C, L, 2))], running_mean[C], running_var[C]: positive, weight[C]?, bias[C]?, "
-        "training=False, momentum=0.1, eps=1e-5, _rank=2)",
+        "fused_sigmoid_batch_norm(input[*shape], running_mean[C], running_var[C]: positive, "
+        "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5, _rank=2)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="reduced", low=1),
             "C": Dim(symbol="C", role="channel", low=1),
             "L": Dim(symbol="L", role="spatial", low=1),
+        },
+        where={
+            "shape": Variants("_rank", {2: "N, C", 3: "N, C, L", 4: "N, C, L, 2"}),
+            "pixels": lambda shape: prod(shape[2:]),
         },
         attributes={
             "training": (True,),
@@ -144,7 +149,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": (3, 4),
         },
         extended={"_rank": (4,)},
-        constraints=("not training or N * (L if _rank == 3 else 2 * L if _rank == 4 else 1) > 1",),
+        constraints=("not training or N * pixels > 1",),
         mutates={"running_mean": "training", "running_var": "training"},
         # Half precision keeps the normalized values before the sigmoid.
         values=(-4.0, 4.0),

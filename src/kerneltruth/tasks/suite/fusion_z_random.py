@@ -15,7 +15,17 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.dropped_within import dropped_before_product, dropped_in_block
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Scalar, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Output,
+    Promises,
+    Scalar,
+    Sizes,
+    Task,
+    Variants,
+    task,
+)
 
 _P: tuple[Scalar, ...] = (0.0, 0.25, 1.0)
 _RANDOM = "training and 0 < p < 1"
@@ -66,13 +76,22 @@ _BATCH = {
     "N": Dim(symbol="N", role="channel", low=1),
 }
 
+
+def _fused_transformer_block_residual(M: int, O: int, _rank: int, _residual: str) -> Sizes:
+    if _rank == 2 and _residual == "same":
+        return (M, O)
+    if _residual == "same":
+        return (M, 2, O)
+    return (O,)
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_mul_add_logsoftmax_dropout_bmm(input1[B, M, K], "
-        "input2[*((B, M, K) if _input2 == 'same' else (M, K))], other[B, M, K], mat2[B, K, N], "
-        "p=0.5, training=True, inplace=False, dim=-1, _input2='same')",
+        "fused_mul_add_logsoftmax_dropout_bmm(input1[B, M, K], input2[*shape], other[B, M, K], "
+        "mat2[B, K, N], p=0.5, training=True, inplace=False, dim=-1, _input2='same')",
         category="Fusion",
         dims=_BATCH,
+        where={"shape": Variants("_input2", {"same": "B, M, K", "plane": "M, K"})},
         attributes={
             "p": _P,
             "training": (False,),
@@ -130,16 +149,18 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, gradients=True),
     ),
     task(
-        "fused_transformer_block(input[*((M, D) if _rank == 2 else (M, 2, D))], weight1[D, K], "
-        "weight2[K, O], residual[*((M, O) if _rank == 2 and _residual == 'same' else "
-        "(M, 2, O) if _residual == 'same' else (O,))]: unlimited, dropout_p=0.1, eps=1e-5, "
-        "_rank=2, _residual='same')",
+        "fused_transformer_block(input[*input_shape], weight1[D, K], weight2[K, O], "
+        "residual[*residual_shape]: unlimited, dropout_p=0.1, eps=1e-5, _rank=2, _residual='same')",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
             "D": Dim(symbol="D", role="contracted", low=1),
             "K": Dim(symbol="K", role="contracted", low=1),
             "O": Dim(symbol="O", role="channel", low=2),
+        },
+        where={
+            "input_shape": Variants("_rank", {2: "M, D", 3: "M, 2, D"}),
+            "residual_shape": _fused_transformer_block_residual,
         },
         attributes={
             "dropout_p": (0.0, 0.5),

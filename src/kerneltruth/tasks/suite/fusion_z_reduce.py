@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import computed_narrow
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Sizes, Task, Variants, task
 
 _WIDER = ("torch.float64",)
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "M, 2, N"})
 
 
 def _repeat_interleave_log_softmax(
@@ -74,17 +75,25 @@ def _pairwise_distance_normalize(
     return (distance.unsqueeze(-1) if keepdim else distance).to(x1.dtype)
 
 
+def _repeated(shape: Sizes, repeats: int, dim: int | None, _sized: bool) -> int | None:
+    """Return the size of the result along its dim, where the caller gives it."""
+    if not _sized:
+        return None
+    return repeats * (math.prod(shape) if dim is None else shape[dim])
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_repeat_interleave_log_softmax("
-        "input[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))], "
-        "repeats=2, dim=None, output_size:=(None if not _sized else repeats * (M if dim == 0 and "
-        "_rank > 1 else 2 if dim == 1 and _rank == 3 else N * M * (_rank - 1) if dim is None and "
-        "_rank > 1 else N)), dtype=None, _rank=2, _sized=False)",
+        "fused_repeat_interleave_log_softmax(input[*shape], repeats=2, dim=None, "
+        "output_size:=repeated, dtype=None, _rank=2, _sized=False)",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
             "N": Dim(symbol="N", role="reduced", low=1),
+        },
+        where={
+            "shape": _SHAPE,
+            "repeated": _repeated,
         },
         attributes={
             "repeats": (1, 3),
@@ -108,10 +117,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, gradients=True),
     ),
     task(
-        "fused_softmax_log(input[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))]"
-        ": positive, dim=-1, dtype=None, _rank=2)",
+        "fused_softmax_log(input[*shape]: positive, dim=-1, dtype=None, _rank=2)",
         category="Fusion",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
+        where={"shape": _SHAPE},
         attributes={"dim": (0, 1, -2), "dtype": _WIDER, "_rank": (1, 3)},
         constraints=("_rank > 1 or dim in (0, -1)",),
         reference=lambda input, dim: torch.softmax(torch.log(input), dim),
@@ -128,13 +137,13 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     task(
-        "fused_sum_std(input[*((M, N) if _rank == 2 else (M, 2, N))], dim=1, keepdim=False, "
-        "dtype=None, correction=1, _rank=2)",
+        "fused_sum_std(input[*shape], dim=1, keepdim=False, dtype=None, correction=1, _rank=2)",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="reduced", low=1),
             "N": Dim(symbol="N", role="reduced", low=1),
         },
+        where={"shape": Variants("_rank", {2: "M, N", 3: "M, 2, N"})},
         attributes={
             "dim": (0, -1, None, (0, -1)),
             "dtype": _WIDER,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, Variants, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Sizes, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {
     "L": Dim(symbol="L", role="batch", low=1),
@@ -18,7 +18,6 @@ _PLANE: dict[str, Role | Dim] = {
 _SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N", 1: "N"})
 _IN_RANGE = "-_rank <= dim < _rank"
 _DIMS = (0, -2, 1)
-Sizes = tuple[int, ...]
 _PERMUTATIONS = (
     (0,),
     (0, 2, 1),
@@ -224,8 +223,8 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "scatter(input[*shape], dim=-1, index[*index_shape]: index(shape[dim]), "
-        "src[*src_shape], _short=False, _rank=3)",
+        "scatter(input[*shape], dim=-1, index[*index_shape]: index(shape[dim]), src[*src_shape], "
+        "_short=False, _rank=3)",
         category="Index",
         dims=_PLANE,
         where={"shape": _SHAPE, "index_shape": _index_of_scatter, "src_shape": _src_of_scatter},

@@ -7,11 +7,29 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.linear import JUDGED, THRESHOLD, finite, given, size, wide, worst
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Task, task
+from kerneltruth.tasks.linear import (
+    JUDGED,
+    THRESHOLD,
+    finite,
+    form_unless_unpivoted,
+    given,
+    size,
+    wide,
+    worst,
+)
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Task, Variants, task
 
-_LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
-_COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
+
+
+def _count(B: int, _rank: int) -> int:
+    if _rank == 2:
+        return 1
+    if _rank == 3:
+        return B
+    return 2 * B
+
+
 _B, _N = Dim(symbol="B", role="batch", low=1), Dim(symbol="N", role="reduced", low=1, tried=65)
 # As the prompts have it: float, double, cfloat and cdouble.
 _DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -61,9 +79,10 @@ def _is_det(e: Evidence) -> Iterator[Claim]:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"det(A[{_LEAD}, N, N]: matrix(_matrix), _matrix='shuffled', _rank=2)",
+        "det(A[*batch, N, N]: matrix(_matrix), _matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims={"B": _B, "N": _N},
+        where={"batch": _BATCH, "count": _count},
         attributes={"_matrix": ("spread", "raw"), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -72,16 +91,16 @@ TASKS: tuple[Task, ...] = (
         contract=_is_det,
         description=f"""The determinant of each square matrix A [N, N], with its sign; A needs
             pivoting, and may be singular. {_SAYS_BATCH} {_HOW}""",
-        flops=f"2*N**3/3*{_COUNT}",
+        flops="2*N**3/3*count",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"determinant_lu(A[{_LEAD}, N, N]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
-        "_matrix='shuffled', _rank=2)",
+        "determinant_lu(A[*batch, N, N]: matrix(form), pivot=True, _matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims={"B": _B, "N": _N},
+        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -92,7 +111,7 @@ TASKS: tuple[Task, ...] = (
             with partial pivoting: the product of U's diagonal, with the sign of the permutation.
             With `pivot=False` rows are not interchanged; A is diagonally dominant then.
             {_SAYS_BATCH} {_HOW}""",
-        flops=f"2*N**3/3*{_COUNT}",
+        flops="2*N**3/3*count",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
         promises=Promises(dtypes=_DTYPES, out=True),

@@ -12,6 +12,8 @@ from kerneltruth.tasks.linear import (
     HOW_A_FACTOR,
     exactly,
     finite,
+    form_of_indefinite,
+    form_unless_unpivoted,
     given,
     named,
     orthonormal,
@@ -22,12 +24,29 @@ from kerneltruth.tasks.linear import (
     without_noise,
 )
 from kerneltruth.tasks.promises import SEVERAL_RESULTS
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import (
+    Claim,
+    Dim,
+    Evidence,
+    Output,
+    Promises,
+    Role,
+    Task,
+    Variants,
+    task,
+)
 
-_RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
-_SQUARE = f"{_RANK}, N, N"
-_ANY = f"{_RANK}, M, N"
-_COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
+
+
+def _count(B: int, _rank: int) -> int:
+    if _rank == 2:
+        return 1
+    if _rank == 3:
+        return B
+    return 2 * B
+
+
 # As the prompts have it: float, double, cfloat and cdouble.
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
@@ -192,9 +211,10 @@ def _undone(LD: Tensor, blocks: list[tuple[int, int, int]], *, symmetric: bool) 
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"cholesky(A[{_SQUARE}]: spd(_matrix), upper=False, _matrix='scaled', _rank=2)",
+        "cholesky(A[*batch, N, N]: spd(_matrix), upper=False, _matrix='scaled', _rank=2)",
         category="LinearAlgebra",
         dims=_dims("N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={"upper": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -205,16 +225,16 @@ TASKS: tuple[Task, ...] = (
             triangular L with a positive diagonal and A = L @ L.T, or with `upper=True` its
             transpose, an upper triangular U with A = U.T @ U. The other triangle is exactly 0.
             {_SAYS_BATCH} Judged by |A - L L^T| <= 30 n eps |A|. {HOW_A_FACTOR}""",
-        flops=f"N**3/3*{_COUNT}",
+        flops="N**3/3*count",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 2048}),
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"ldl_factor(A[{_SQUARE}]: indefinite(_matrix if hermitian else _matrix + ' symmetric'), "
-        "hermitian=False, _matrix='scaled', _rank=2)",
+        "ldl_factor(A[*batch, N, N]: indefinite(form), hermitian=False, _matrix='scaled', _rank=2)",
         category="LinearAlgebra",
         dims=_dims("N"),
+        where={"form": form_of_indefinite, "batch": _BATCH, "count": _count},
         attributes={"hermitian": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -233,16 +253,16 @@ TASKS: tuple[Task, ...] = (
             pivots is right that keeps |A - L D L^T| <= 30 n eps |A|; A may have a 0 on its
             diagonal. `hermitian` makes no difference for a real matrix. {_SAYS_BATCH}
             {HOW_A_FACTOR}""",
-        flops=f"N**3/3*{_COUNT}",
+        flops="N**3/3*count",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}),
         promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
-        f"lu(A[{_ANY}]: matrix(_matrix if pivot else 'ordered'), pivot=True, _matrix='raw', "
-        "_rank=2)",
+        "lu(A[*batch, M, N]: matrix(form), pivot=True, _matrix='raw', _rank=2)",
         category="LinearAlgebra",
         dims=_dims("M", "N"),
+        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
         attributes={"pivot": (False,), "_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -257,15 +277,16 @@ TASKS: tuple[Task, ...] = (
             elements there are 0. With `pivot=False` rows are not interchanged: A = L @ U, P is an
             empty tensor of shape [0], and A is diagonally dominant. {_SAYS_BATCH} Judged by
             |A - P L U| <= 30 n eps |A|. {HOW_A_FACTOR}""",
-        flops=f"2*M*N*min(M, N)/3*{_COUNT}",
+        flops="2*M*N*min(M, N)/3*count",
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 2048)),
         promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
-        f"qr(A[{_ANY}]: matrix(_matrix), mode='reduced', _matrix='raw', _rank=2)",
+        "qr(A[*batch, M, N]: matrix(_matrix), mode='reduced', _matrix='raw', _rank=2)",
         category="LinearAlgebra",
         dims=_dims("M", "N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={
             "mode": ("complete", "r"),
             "_matrix": ("spread", "shuffled"),
@@ -284,7 +305,7 @@ TASKS: tuple[Task, ...] = (
             |A - Q R| <= 30 n eps |A| and |Q^T Q - I| <= 30 M eps (which Gram-Schmidt does not keep
             unless it orthogonalizes twice); in mode "r" by |A^T A - R^T R| <= 30 n eps |A|^2.
             {HOW_A_FACTOR}""",
-        flops=f"(2*max(M, N)*min(M, N)**2)*{_COUNT}",
+        flops="(2*max(M, N)*min(M, N)**2)*count",
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 2048)),
         promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),

@@ -13,18 +13,28 @@ from kerneltruth.tasks.linear import (
     columns,
     finite,
     flushed,
+    form_of_indefinite,
+    form_unless_unpivoted,
     given,
     residual,
     size,
     solution,
     wide,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, Variants, task
 
-_LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
-_A = f"{_LEAD}, N, N"
-_SIDES = "*((K,) if _b == 'matrix' else ())"
-_COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
+_SIDES = Variants("_b", {"matrix": "K", "vector": ""})
+
+
+def _count(B: int, _rank: int) -> int:
+    if _rank == 2:
+        return 1
+    if _rank == 3:
+        return B
+    return 2 * B
+
+
 # As the prompts have it: float, double, cfloat and cdouble.
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
@@ -107,10 +117,14 @@ def _is_inverse(e: Evidence) -> Iterator[Claim]:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"cholesky_solve(B[{_LEAD}, N, K], L[{_A}]: triangular('upper' if upper else 'lower'), "
-        "upper=False, _rank=2)",
+        "cholesky_solve(B[*batch, N, K], L[*batch, N, N]: triangular(form), upper=False, _rank=2)",
         category="LinearAlgebra",
         dims=_DIMS,
+        where={
+            "form": lambda upper: "upper" if upper else "lower",
+            "batch": _BATCH,
+            "count": _count,
+        },
         attributes={"upper": (True,), "_rank": _BATCHES},
         values=_MODERATE,
         dtypes=("float32",),
@@ -122,16 +136,16 @@ TASKS: tuple[Task, ...] = (
             with `upper=True` (L.T @ L) @ X = B for an upper triangular L; the other triangle is 0.
             L may have negative elements on its diagonal. L and B have two dims, or leading batch
             dims more. With A = L @ L.T: {HOW_A_SOLUTION}""",
-        flops=f"2*N*N*K*{_COUNT}",
+        flops="2*N*N*K*count",
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"invert_matrix_lu(A[{_A}]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
-        "_matrix='shuffled', _rank=2)",
+        "invert_matrix_lu(A[*batch, N, N]: matrix(form), pivot=True, _matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims={"B": _DIMS["B"], "N": _DIMS["N"]},
+        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -143,16 +157,17 @@ TASKS: tuple[Task, ...] = (
             Judged by the smaller one of |A X - I| and |X A - I|, which must be at most 30 roundings
             of |A| |X| (Frobenius norms; in the input's dtype, not TF32). {_SAYS_BATCH} Matrices
             that are not finite are not judged.""",
-        flops=f"2*N**3*{_COUNT}",
+        flops="2*N**3*count",
         benchmark={"B": 2, "N": 32},
         perf=tuple({"B": 4, "N": n} for n in (256, 2048)),
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"solve(A[{_A}]: matrix(_matrix), B[{_LEAD}, N, {_SIDES}], _b='matrix', "
+        "solve(A[*batch, N, N]: matrix(_matrix), B[*batch, N, *sides], _b='matrix', "
         "_matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims=_DIMS,
+        where={"batch": _BATCH, "sides": _SIDES, "count": _count},
         attributes={"_b": ("vector",), "_matrix": ("spread",), "_rank": _BATCHES},
         values=_MODERATE,
         dtypes=("float32",),
@@ -163,7 +178,7 @@ TASKS: tuple[Task, ...] = (
         description=f"""X of B's shape with A @ X = B for a general invertible matrix A [N, N],
             which needs pivoting: its rows are in any order. B is a matrix [N, K] or a vector [N].
             {_SAYS_BATCH} (A batch of vectors is B [batch, N].) {HOW_A_SOLUTION}""",
-        flops=f"(2*N**3/3 + 2*N*N*K)*{_COUNT}",
+        flops="(2*N**3/3 + 2*N*N*K)*count",
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(
@@ -173,10 +188,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "solve_and_add_scaled_vector(A[N, N]: triangular('upper'), b[N, K], "
-        "y[N, *((1,) if _y == 'column' else (K,))], alpha=0.5, _y='column')",
+        "solve_and_add_scaled_vector(A[N, N]: triangular('upper'), b[N, K], y[N, *shape], "
+        "alpha=0.5, _y='column')",
         category="LinearAlgebra",
         dims={s: _DIMS[s] for s in ("N", "K")},
+        where={"shape": Variants("_y", {"column": "1", "matrix": "K"})},
         attributes={"alpha": (-2.0, 0.0, 1.0), "_y": ("matrix",)},
         extended={"_y": ("matrix",)},
         values=_MODERATE,
@@ -194,11 +210,11 @@ TASKS: tuple[Task, ...] = (
         perf=tuple({"N": n, "K": 64} for n in (256, 2048)),
     ),
     task(
-        f"solve_symmetric_ldl(A[{_A}]: indefinite(_matrix if hermitian else "
-        f"_matrix + ' symmetric'), b[{_LEAD}, N, {_SIDES}], "
+        "solve_symmetric_ldl(A[*batch, N, N]: indefinite(form), b[*batch, N, *sides], "
         "hermitian=False, _b='vector', _matrix='scaled', _rank=2)",
         category="LinearAlgebra",
         dims=_DIMS,
+        where={"form": form_of_indefinite, "batch": _BATCH, "sides": _SIDES, "count": _count},
         attributes={
             "hermitian": (True,),
             "_b": ("matrix",),
@@ -215,7 +231,7 @@ TASKS: tuple[Task, ...] = (
             A [N, N], through an LDL factorization with symmetric pivoting: A may have a 0 on its
             diagonal. b is a vector [N] or a matrix [N, K]. `hermitian` makes no difference for a
             real matrix. {_SAYS_BATCH} {HOW_A_SOLUTION}""",
-        flops=f"(N**3/3 + 2*N*N*K)*{_COUNT}",
+        flops="(N**3/3 + 2*N*N*K)*count",
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(

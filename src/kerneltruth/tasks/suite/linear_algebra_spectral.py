@@ -23,12 +23,29 @@ from kerneltruth.tasks.linear import (
     wide,
     without_noise,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import (
+    Claim,
+    Dim,
+    Evidence,
+    Output,
+    Promises,
+    Role,
+    Task,
+    Variants,
+    task,
+)
 
-_RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
-_SQUARE = f"{_RANK}, N, N"
-_ANY = f"{_RANK}, M, N"
-_COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
+
+
+def _count(B: int, _rank: int) -> int:
+    if _rank == 2:
+        return 1
+    if _rank == 3:
+        return B
+    return 2 * B
+
+
 # As the prompts have it: float, double, cfloat and cdouble.
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
@@ -191,9 +208,10 @@ _ON_THE_HOST = ({"B": 4, "N": 64}, {"B": 1, "N": 128})
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"eig(A[{_SQUARE}]: matrix(_matrix), _matrix='raw', _rank=2)",
+        "eig(A[*batch, N, N]: matrix(_matrix), _matrix='raw', _rank=2)",
         category="LinearAlgebra",
         dims=_dims(0, 65, "N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={"_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -210,16 +228,17 @@ TASKS: tuple[Task, ...] = (
             phase. {_SAYS_BATCH} Judged by |A V - V diag(w)| <= 30 n eps |A|, by the lengths, and by
             the sums of the first three powers of the eigenvalues, which are the traces of A's
             powers. {HOW_A_FACTOR}""",
-        flops=f"25*N**3*{_COUNT}",
+        flops="25*N**3*count",
         benchmark={"B": 2, "N": 16},
         perf=_ON_THE_HOST,
         promises=Promises(dtypes=_DTYPES),
     ),
     task(
-        f"low_rank_svd_approximation(A[{_ANY}]: matrix(_matrix), k=2, full_matrices=True, "
+        "low_rank_svd_approximation(A[*batch, M, N]: matrix(_matrix), k=2, full_matrices=True, "
         "_matrix='raw', _rank=2)",
         category="LinearAlgebra",
         dims=_dims(1, 65, "M", "N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={
             "k": (1, 3, 5),
             "full_matrices": (False,),
@@ -239,15 +258,16 @@ TASKS: tuple[Task, ...] = (
             the first k (TF32 leaves X's rank at k), by the part of A that X leaves out (the root of
             the sum of squares of A's other singular values), and by X being A in X's own row and
             column spaces, each within 30 n eps |A|. {HOW_A_PRODUCT}""",
-        flops=f"8*M*N*min(M, N)*{_COUNT}",
+        flops="8*M*N*min(M, N)*count",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512)),
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"matrix_power_eig(A[{_SQUARE}]: spd(_matrix), k=2.0, _matrix='scaled', _rank=2)",
+        "matrix_power_eig(A[*batch, N, N]: spd(_matrix), k=2.0, _matrix='scaled', _rank=2)",
         category="LinearAlgebra",
         dims=_dims(1, 65, "N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={
             "k": (0.5, -1.0, 3.0, 0.0, -0.5),
             "_matrix": ("spread",),
@@ -263,16 +283,17 @@ TASKS: tuple[Task, ...] = (
             result is real, in A's dtype and shape; k = 0 gives the identity and k = -1 the inverse.
             {_SAYS_BATCH} Judged by |X - A^k| <= 30 max(1, n // 16) eps
             (max|k w^(k-1)| |A| + |A^k|), which is what rounding A costs. {HOW_A_PRODUCT}""",
-        flops=f"12*N**3*{_COUNT}",
+        flops="12*N**3*count",
         benchmark={"B": 2, "N": 16},
         perf=_ON_THE_HOST,
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"pseudoinverse_svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, rcond=1e-15, "
+        "pseudoinverse_svd(A[*batch, M, N]: matrix(_matrix), full_matrices=True, rcond=1e-15, "
         "_matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims=_dims(1, 65, "M", "N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={
             "full_matrices": (False,),
             "rcond": (0.3, 0.03),
@@ -293,15 +314,16 @@ TASKS: tuple[Task, ...] = (
             eps of |A|^2 |X|, |A| |X|^2 and |A| |X| (more where the smallest kept singular value is
             near the largest that is cut off). Matrices with a singular value within 1% of the cut
             are not judged. {HOW_A_PRODUCT}""",
-        flops=f"10*M*N*min(M, N)*{_COUNT}",
+        flops="10*M*N*min(M, N)*count",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512)),
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, _matrix='raw', _rank=2)",
+        "svd(A[*batch, M, N]: matrix(_matrix), full_matrices=True, _matrix='raw', _rank=2)",
         category="LinearAlgebra",
         dims=_dims(1, 65, "M", "N"),
+        where={"batch": _BATCH, "count": _count},
         attributes={
             "full_matrices": (False,),
             "_matrix": ("spread", "shuffled"),
@@ -319,7 +341,7 @@ TASKS: tuple[Task, ...] = (
             value of 0 too; their signs, and bases for equal singular values, are free.
             {_SAYS_BATCH} Judged by |A - U S Vh| and by S, each within 30 n eps |A|, and by |Q^T Q -
             I| <= 30 n eps. {HOW_A_FACTOR}""",
-        flops=f"8*M*N*min(M, N)*{_COUNT}",
+        flops="8*M*N*min(M, N)*count",
         benchmark={"B": 2, "M": 16, "N": 16},
         # On a GPU PyTorch's factors of larger ones are not as orthogonal as that.
         perf=tuple({"B": 4, "M": n, "N": n, "_matrix": "shuffled"} for n in (64, 128)),

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
 _CLASSES: dict[str, Role | Dim] = {
@@ -15,11 +15,21 @@ _CLASSES: dict[str, Role | Dim] = {
     "C": Dim(symbol="C", role="reduced", low=1),
     "D": "spatial",
 }
-_SHAPE = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))"
-_COUNT = "N*(2*M if _rank == 3 else M if _rank == 2 else 1)"
-_SCORES = "*((N, C) if _rank == 2 else (C,) if _rank == 1 else (N, C, D))"
-_TARGETS = "*((N,) if _rank == 2 else () if _rank == 1 else (N, D))"
-_ENTRIES = "C*(N*D if _rank == 3 else N if _rank == 2 else 1)"
+_SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "M, 2, N"})
+
+
+def _count(M: int, N: int, _rank: int) -> int:
+    return N * (2 * M if _rank == 3 else M if _rank == 2 else 1)
+
+
+_SCORES = Variants("_rank", {2: "N, C", 1: "C", 3: "N, C, D"})
+_TARGETS = Variants("_rank", {2: "N", 1: "", 3: "N, D"})
+
+
+def _rows(N: int, D: int, _rank: int) -> int:
+    return N * D if _rank == 3 else N if _rank == 2 else 1
+
+
 # PyTorch sums losses in half precision on a CPU, which overflows where a GPU's sum does not.
 _LOGITS = (-100.0, 100.0)
 _LOG_PROBABILITIES = (-16.0, 0.0)
@@ -113,24 +123,26 @@ def _nll_loss(
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"binary_cross_entropy(input[{_SHAPE}]: probability, target[{_SHAPE}]: probability, "
-        f"weight[{_SHAPE}]?: positive, reduction='mean', _rank=2)",
+        "binary_cross_entropy(input[*shape]: probability, target[*shape]: probability, "
+        "weight[*shape]?: positive, reduction='mean', _rank=2)",
         category="Loss",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
         reference=_binary_cross_entropy,
         description=f"""-(target * log(input) + (1 - target) * log(1 - input)) of two tensors of one
             shape with values in [0, 1], each logarithm clamped from below at -100, times `weight`
             (of the same shape) if that is not None. {_SAYS_REDUCTION}""",
-        flops=f"8*{_COUNT}",
+        flops="8*count",
         benchmark=_BENCHMARK,
         perf=_LARGE,
     ),
     task(
-        f"cross_entropy(input[{_SCORES}], target[{_TARGETS}]: index_or(C, ignore_index), "
+        "cross_entropy(input[*scores], target[*targets]: index_or(C, ignore_index), "
         "weight[C]?: probability, ignore_index=-100, reduction='mean', _rank=2)",
         category="Loss",
         dims=_CLASSES,
+        where={"scores": _SCORES, "targets": _TARGETS, "rows": _rows},
         attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
         extended={"_rank": (1, 3)},
         reference=_cross_entropy,
@@ -138,16 +150,17 @@ TASKS: tuple[Task, ...] = (
         description=f"""Cross entropy of logits: minus the logarithm of the softmax over the classes
             at the target class, times the weight of that class; logits may be large, so the
             largest is subtracted first. {_SAYS_CLASSES}""",
-        flops=f"5*{_ENTRIES}",
+        flops="5*C*rows",
         benchmark=Benchmark(dims={"N": 32, "C": 128, "D": 1}, distribution="normal"),
         perf=_VOCABULARY,
         promises=Promises(recipes=("large",)),
     ),
     task(
-        f"kl_div(input[{_SHAPE}], target[{_SHAPE}]: probability, reduction='batchmean', "
+        "kl_div(input[*shape], target[*shape]: probability, reduction='batchmean', "
         "log_target=False, _rank=2)",
         category="Loss",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         attributes={
             "reduction": ("mean", "sum", "none"),
             "log_target": (True,),
@@ -160,36 +173,38 @@ TASKS: tuple[Task, ...] = (
             terms are exp(target) * (target - input). `reduction` is "batchmean" (the sum over the
             size of dim 0), "mean" (over all elements), "sum" or "none" (all terms); all but the
             last give a tensor of no dims, and a mean over nothing is NaN.""",
-        flops=f"4*{_COUNT}",
+        flops="4*count",
         benchmark=_BENCHMARK,
         admissible=(_kl_div_by_log, _kl_div_in_steps),
         perf=_LARGE,
     ),
     task(
-        f"mse_loss(input[{_SHAPE}], target[{_SHAPE}], reduction='mean', _rank=2)",
+        "mse_loss(input[*shape], target[*shape], reduction='mean', _rank=2)",
         category="Loss",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
         reference=lambda input, target, reduction: _reduced((input - target).square(), reduction),
         admissible=(_mse_in_steps,),
         description=f"(input - target)^2 of two tensors of one shape. {_SAYS_REDUCTION}",
-        flops=f"3*{_COUNT}",
+        flops="3*count",
         benchmark=_BENCHMARK,
         perf=_LARGE,
     ),
     task(
-        f"nll_loss(input[{_SCORES}], target[{_TARGETS}]: index_or(C, ignore_index), "
+        "nll_loss(input[*scores], target[*targets]: index_or(C, ignore_index), "
         "weight[C]?: probability, ignore_index=-100, reduction='mean', _rank=2)",
         category="Loss",
         dims=_CLASSES,
+        where={"scores": _SCORES, "targets": _TARGETS, "rows": _rows},
         attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
         extended={"_rank": (1, 3)},
         reference=_nll_loss,
         values=_LOG_PROBABILITIES,
         description=f"""Negative log likelihood: minus the input (log-probabilities) at the target
             class, times the weight of that class. {_SAYS_CLASSES}""",
-        flops="2*(N*D if _rank == 3 else N if _rank == 2 else 1)",
-        bytes="(8 + itemsize)*(N*D if _rank == 3 else N if _rank == 2 else 1)",
+        flops="2*rows",
+        bytes="(8 + itemsize)*rows",
         benchmark=Benchmark(dims={"N": 32, "C": 128, "D": 1}, distribution="normal"),
         perf=(
             {"N": 65536, "C": 128, "D": 1},
@@ -198,16 +213,17 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"smooth_l1_loss(input[{_SHAPE}], target[{_SHAPE}], beta=1.0, reduction='mean', _rank=2)",
+        "smooth_l1_loss(input[*shape], target[*shape], beta=1.0, reduction='mean', _rank=2)",
         category="Loss",
         dims=_PLANE,
+        where={"shape": _SHAPE, "count": _count},
         attributes={"beta": (0.25, 5.0, 0.0), "reduction": _REDUCTIONS, "_rank": (1, 3)},
         extended={"beta": (0.0,)},
         reference=_smooth_l1,
         description=f"""With d = |input - target| of two tensors of one shape: d^2 / (2 * beta)
             where d < beta, else d - beta / 2; beta is not negative and may be 0, which gives d.
             {_SAYS_REDUCTION}""",
-        flops=f"5*{_COUNT}",
+        flops="5*count",
         benchmark=_BENCHMARK,
         perf=_LARGE,
     ),

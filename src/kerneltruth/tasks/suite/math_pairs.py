@@ -8,18 +8,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Output, Promises, Scalar, Task, task
-from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, RANKS, SMALL, pointwise
+from kerneltruth.tasks.spec import Output, Promises, Scalar, Task, Variants, task
+from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, SMALL, pointwise
 
-_INPUT = (
-    "*((M * N,) if _form == 'flat' else (M, 1) if _form == 'outer' else (M, 2, N) "
-    "if _form == 'deep' else (M, N))"
-)
-_OTHER = (
-    "*((M, N) if _form == 'same' else (M * N,) if _form == 'flat' else (M, 1) "
-    "if _form == 'column' else (2, 1) if _form == 'deep' else () if _form == 'single' else (N,))"
-)
-_FORMS: tuple[Scalar, ...] = ("same", "row", "column", "single", "outer", "flat", "deep")
+# The shapes of both, by the form.
+_PAIRS = {
+    "same": ("M, N", "M, N"),
+    "row": ("M, N", "N"),
+    "column": ("M, N", "M, 1"),
+    "single": ("M, N", ""),
+    "outer": ("M, 1", "N"),
+    "flat": ("M * N", "M * N"),
+    "deep": ("M, 2, N", "2, 1"),
+}
+_SHAPES = {
+    "one": Variants("_form", {form: one for form, (one, _) in _PAIRS.items()}),
+    "two": Variants("_form", {form: two for form, (_, two) in _PAIRS.items()}),
+}
 # What a prompt that does not speak of broadcasting leaves open.
 _BROADCASTING: dict[str, tuple[Scalar, ...]] = {
     "_form": ("row", "column", "single", "outer", "deep")
@@ -41,12 +46,12 @@ def _pair(
     **rest: Any,
 ) -> Task:
     """A function of two tensors that broadcast; in the call, `@` stands for the shape of each."""
-    shaped = call.replace("@", f"[{_INPUT}]", 1).replace("@", f"[{_OTHER}]", 1)
     return task(
-        shaped.removesuffix(")") + ", _form='same')",
+        call.replace("@", "[*one]", 1).replace("@", "[*two]", 1),
         category="Math",
         dims=PLAIN,
-        attributes={"_form": _FORMS, **(attributes or {})},
+        where=_SHAPES,
+        attributes=attributes or {},
         reference=reference,
         description=description + _BROADCAST,
         flops=f"{flops}*M*N",
@@ -171,10 +176,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        f"signbit_bitwise_and(input[{ANY_SHAPE}], other[{ANY_SHAPE}]: int8, _rank=2)",
+        "signbit_bitwise_and(input[*shape], other[*shape]: int8)",
         category="Math",
         dims=PLAIN,
-        attributes={"_rank": RANKS},
+        where={"shape": ANY_SHAPE},
         outputs=(
             Output(name="signbit", dtype="bool", compare="exact"),
             Output(name="and", dtype="int8", compare="accept", accept=_and_is_right),

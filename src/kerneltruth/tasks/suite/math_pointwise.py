@@ -11,18 +11,14 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
-from kerneltruth.tasks.spec import Output, Promises, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Output, Promises, Role, Scalar, Task, Variants, task
 
 PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 SMALL = {"M": 16, "N": 256}
-ANY_SHAPE = (
-    "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N) if _rank == 3 "
-    "else (2, M, 1, N) if _rank == 4 else ())"
-)
+ANY_SHAPE = Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N", 4: "2, M, 1, N", 0: ""})
 # Where a prompt speaks of integer inputs.
 _WITH_INTEGERS = ("float32", "int32")
-RANKS: tuple[Scalar, ...] = (2, 1, 3, 4, 0)
 
 # Below zero only so far that a function of positive numbers shows its NaN in a few elements.
 HARDLY_NEGATIVE = (-0.25, inf)
@@ -39,10 +35,11 @@ def pointwise(
 ) -> Task:
     """A function of every element of a tensor of any rank; `@` in the call stands for its shape."""
     return task(
-        call.replace("@", f"[{ANY_SHAPE}]").removesuffix(")") + ", _rank=2)",
+        call.replace("@", "[*shape]"),
         category="Math",
         dims=PLAIN,
-        attributes={"_rank": RANKS, **(attributes or {})},
+        where={"shape": ANY_SHAPE},
+        attributes=attributes or {},
         reference=reference,
         description=description + " The input has any rank, 0 and empty included.",
         flops=f"{flops}*M*N",

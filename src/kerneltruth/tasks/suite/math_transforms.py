@@ -10,10 +10,10 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.gpu import signs
-from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Task, task
-from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, SMALL
+from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Sizes, Task, Variants, task
+from kerneltruth.tasks.suite.math_pointwise import PERF, PLAIN, SMALL
 
-_LINE_TO_BOX = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (2, M, N))"
+_SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "2, M, N"})
 _GRID: dict[str, Role | Dim] = {
     "M": Dim(symbol="M", role="reduced", low=1),
     "N": Dim(symbol="N", role="reduced", low=1),
@@ -133,13 +133,21 @@ def _sums(values: Tensor, size: int) -> Tensor:
     return F.pad(values, (0, runs * size - values.numel())).reshape(runs, size).sum(1)
 
 
+def _stages(M: int, N: int) -> int:
+    return (M * N).bit_length()
+
+
+def _as_many_dims(s: Sizes | None, dim: Sizes | None) -> bool:
+    return s is None or dim is None or len(s) == len(dim)
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        f"bitwise_and_binomial(input[{ANY_SHAPE}]: int32, other[{ANY_SHAPE}]: int32, "
-        f"total_count[{ANY_SHAPE}]: index({_TRIALS}), probs[{ANY_SHAPE}]: probability, "
-        "logits:=None, _rank=2)",
+        "bitwise_and_binomial(input[*shape]: int32, other[*shape]: int32, "
+        "total_count[*shape]: index(33), probs[*shape]: probability, logits:=None, _rank=2)",
         category="Math",
         dims=PLAIN,
+        where={"shape": Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})},
         attributes={"_rank": (1, 3)},
         dtypes=("float32",),
         outputs=(Output(name="counts", compare="contract"),),
@@ -163,9 +171,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"fftn(input[{_LINE_TO_BOX}], s=None, dim=None, norm=None, _rank=2)",
+        "fftn(input[*shape], s=None, dim=None, norm=None, _rank=2)",
         category="Math",
         dims=_GRID,
+        where={"shape": _SHAPE, "stages": _stages, "as_many_dims": _as_many_dims},
         attributes={
             "s": ((8, 6), (5, 12)),
             "dim": ((-1,), (0,), (0, 1), (-2, -1)),
@@ -174,7 +183,7 @@ TASKS: tuple[Task, ...] = (
         },
         constraints=(
             "_rank > 1 or (s is None and (dim is None or dim in ((0,), (-1,))))",
-            "s is None or dim is None or len(s) == len(dim)",
+            "as_many_dims",
         ),
         outputs=(Output(dtype="complex"),),
         dtypes=("float32",),
@@ -189,7 +198,7 @@ TASKS: tuple[Task, ...] = (
             transformed elements), "ortho" by the square root of that. Sizes are any number, not
             powers of two only; the whole spectrum is returned. NaN spreads over what it is
             transformed with.""",
-        flops="5*M*N*(M*N).bit_length()",
+        flops="5*M*N*stages",
         benchmark={"M": 16, "N": 64},
         perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192}),
         promises=Promises(
@@ -198,9 +207,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"ifftshift(input[{_LINE_TO_BOX}], dim=None, _rank=2)",
+        "ifftshift(input[*shape], dim=None, _rank=2)",
         category="Math",
         dims={"M": "batch", "N": "channel"},
+        where={"shape": _SHAPE},
         attributes={"dim": (-1, 0, (0, 1), (-2,)), "_rank": (1, 3)},
         constraints=("_rank > 1 or dim is None or dim in (-1, 0)",),
         reference=_ifftshift,
@@ -213,9 +223,10 @@ TASKS: tuple[Task, ...] = (
         perf=PERF,
     ),
     task(
-        f"softmax(input[{_LINE_TO_BOX}], dim=-1, dtype=None, _rank=2)",
+        "softmax(input[*shape], dim=-1, dtype=None, _rank=2)",
         category="Math",
         dims={"M": "batch", "N": "reduced"},
+        where={"shape": _SHAPE},
         attributes={"dim": (0, 1, -2), "dtype": ("torch.float64",), "_rank": (1, 3)},
         constraints=("_rank > 1 or dim in (-1, 0)",),
         reference=lambda input, dim: torch.softmax(input, dim),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.rounding import held_by, rounded
-from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Task, Variants, task
 
 _MNK: dict[str, Role | Dim] = {"M": "batch", "N": "channel", "K": "contracted"}
 _SMALL = {"M": 64, "N": 64, "K": 64}
@@ -104,23 +104,41 @@ def _tensordot_rsqrt(a: Tensor, b: Tensor, dims: Any) -> Tensor:
     return torch.rsqrt(torch.tensordot(a, b, dims=dims))
 
 
-_MATMUL_LEFT = (
-    "*((B, M, K) if _form in ('batched', 'broadcast right')"
-    " else (B, 2, M, K) if _form == 'broadcast left'"
-    " else (K,) if _form in ('row', 'dot') else (M, K))"
+_MATMUL_LEFT = Variants(
+    "_form",
+    {
+        "matrices": "M, K",
+        "batched": "B, M, K",
+        "broadcast right": "B, M, K",
+        "broadcast left": "B, 2, M, K",
+        "row": "K",
+        "column": "M, K",
+        "dot": "K",
+    },
 )
-_MATMUL_RIGHT = (
-    "*((B, K, N) if _form == 'batched' else (2, K, N) if _form == 'broadcast left'"
-    " else (K,) if _form in ('column', 'dot') else (K, N))"
+_MATMUL_RIGHT = Variants(
+    "_form",
+    {
+        "matrices": "K, N",
+        "batched": "B, K, N",
+        "broadcast right": "K, N",
+        "broadcast left": "2, K, N",
+        "row": "K, N",
+        "column": "K",
+        "dot": "K",
+    },
 )
 
 TASKS: tuple[Task, ...] = (
     task(
-        "addmm(input[*((M, N) if _input == 'matrix' else (N,) if _input == 'row' else (M, 1) "
-        "if _input == 'column' else ())], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0, "
-        "_input='matrix')",
+        "addmm(input[*shape], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0, _input='matrix')",
         category="MatrixMultiply",
         dims=_MNK,
+        where={
+            "shape": Variants(
+                "_input", {"matrix": "M, N", "row": "N", "column": "M, 1", "scalar": ""}
+            )
+        },
         attributes={
             "beta": (0.0, 0.5),
             "alpha": (2.0, -0.5),
@@ -142,9 +160,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, not_tried={"sparse layouts": "only strided tensors are made"}),
     ),
     task(
-        f"matmul(tensor1[{_MATMUL_LEFT}], tensor2[{_MATMUL_RIGHT}], _form='matrices')",
+        "matmul(tensor1[*left], tensor2[*right], _form='matrices')",
         category="MatrixMultiply",
         dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
+        where={"left": _MATMUL_LEFT, "right": _MATMUL_RIGHT},
         attributes={
             "_form": (
                 "batched",
@@ -168,10 +187,10 @@ TASKS: tuple[Task, ...] = (
     ),
     *(
         task(
-            f"{name}(input[*((B, M, K) if _batched else (M, K))], "
-            "other[*((B, K, N) if _batched else (K, N))], _batched=False)",
+            f"{name}(input[*batch, M, K], other[*batch, K, N], _batched=False)",
             category="MatrixMultiply",
             dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
+            where={"batch": Variants("_batched", {False: "", True: "B"})},
             attributes={"_batched": (True,)},
             extended=extended,
             dtypes=(dtype,),
@@ -261,15 +280,19 @@ TASKS: tuple[Task, ...] = (
         perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
     ),
     task(
-        "tensordot_rsqrt(a[*((M, K, L) if _dims == 'int' else (K, M, L))]: probability, "
-        "b[*((K, L, N) if _dims == 'int' else (L, N, K))]: probability, "
-        "dims:=2 if _dims == 'int' else ((2, 0), (0, 2)), _dims='int')",
+        "tensordot_rsqrt(a[*a_shape]: probability, b[*b_shape]: probability, dims:=contracted, "
+        "_dims='int')",
         category="MatrixMultiply",
         dims={
             "M": "batch",
             "N": "channel",
             "K": Dim(symbol="K", role="contracted", high=65),
             "L": Dim(symbol="L", role="contracted", high=65),
+        },
+        where={
+            "contracted": lambda _dims: 2 if _dims == "int" else ((2, 0), (0, 2)),
+            "a_shape": Variants("_dims", {"int": "M, K, L", "lists": "K, M, L"}),
+            "b_shape": Variants("_dims", {"int": "K, L, N", "lists": "L, N, K"}),
         },
         attributes={"_dims": ("lists",)},
         reference=_tensordot_rsqrt,

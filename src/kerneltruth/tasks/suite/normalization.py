@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.gpu import signs
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Output,
+    Promises,
+    Role,
+    Sizes,
+    Task,
+    Variants,
+    task,
+)
 
 _INFINITE = float("inf")
 _BATCH: dict[str, Role | Dim] = {
@@ -20,7 +31,7 @@ _BATCH: dict[str, Role | Dim] = {
 }
 _TRIPLE: dict[str, Role | Dim] = {"L": "batch", "M": "spatial", "N": "reduced"}
 _ROWS: dict[str, Role | Dim] = {"L": "batch", "M": "batch", "N": "reduced"}
-_SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
+_SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N"})
 
 
 def _batch_norm(
@@ -142,20 +153,33 @@ def _matrix_vector_norm(A: Tensor, x: Tensor, alpha: float, beta: float, p: floa
     return norm
 
 
+def _normalized_cosine_similarity_x2(L: int, M: int, N: int, _rank: int, _x2: str) -> Sizes:
+    if _x2 == "one":
+        return (1, N)
+    if _rank == 1:
+        return (N,)
+    if _rank == 2:
+        return (M, N)
+    return (L, M, N)
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        "batch_norm(input[*((N, C, H, W) if _rank == 4 else (N, C, W) if _rank == 3 else (N, C))], "
-        "running_mean[C], running_var[C]: positive, weight[C]?, bias[C]?, training=False, "
-        "momentum=0.1, eps=1e-5, _rank=4)",
+        "batch_norm(input[*shape], running_mean[C], running_var[C]: positive, weight[C]?, "
+        "bias[C]?, training=False, momentum=0.1, eps=1e-5, _rank=4)",
         category="Normalization",
         dims=_BATCH,
+        where={
+            "shape": Variants("_rank", {4: "N, C, H, W", 3: "N, C, W", 2: "N, C"}),
+            "pixels": lambda shape: prod(shape[2:]),
+        },
         attributes={
             "training": (True,),
             "momentum": (0.5, 1.0),
             "eps": (1e-2,),
             "_rank": (3, 2),
         },
-        constraints=("not training or N * (H * W if _rank == 4 else W if _rank == 3 else 1) > 1",),
+        constraints=("not training or N * pixels > 1",),
         outputs=(
             Output(),
             Output(name="running_mean", when="training"),
@@ -172,7 +196,7 @@ TASKS: tuple[Task, ...] = (
             running = (1 - momentum) * running + momentum * new, where the new variance is the
             unbiased one (divided by n - 1). The normalized tensor is returned, in the input's
             dtype.""",
-        flops="8*N*C*(H*W if _rank == 4 else W if _rank == 3 else 1)",
+        flops="8*N*C*pixels",
         benchmark=Benchmark(dims={"N": 4, "C": 8, "H": 8, "W": 8}, distribution="normal"),
         perf=(
             {"N": 16, "C": 64, "H": 32, "W": 32},
@@ -182,10 +206,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("far_from_zero",)),
     ),
     task(
-        f"normalize_pairwise_distance(x1[{_SHAPE}], x2[{_SHAPE}], p_distance=2.0, "
-        "eps_distance=1e-6, keepdim=False, p_norm=2, dim_norm=1, eps_norm=1e-12, _rank=3)",
+        "normalize_pairwise_distance(x1[*shape], x2[*shape], p_distance=2.0, eps_distance=1e-6, "
+        "keepdim=False, p_norm=2, dim_norm=1, eps_norm=1e-12, _rank=3)",
         category="Normalization",
         dims=_TRIPLE,
+        where={"shape": _SHAPE, "batch": lambda L, _rank: L if _rank == 3 else 1},
         attributes={
             "p_distance": (1.0, 3.0, _INFINITE),
             "eps_distance": (0.5,),
@@ -203,7 +228,7 @@ TASKS: tuple[Task, ...] = (
             along dim_norm (a dim of d, which may be negative) with p = p_norm, or over eps_norm
             where that norm is smaller: d / max(||d||, eps_norm). x1 and x2 have one shape, of two
             or three dims; the result has the shape of d.""",
-        flops="(4*N + 4)*M*(L if _rank == 3 else 1)",
+        flops="(4*N + 4)*M*batch",
         benchmark=Benchmark(dims={"L": 4, "M": 16, "N": 64}, distribution="normal"),
         perf=(
             {"L": 32, "M": 128, "N": 64},
@@ -212,11 +237,15 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"normalized_cosine_similarity(x1[{_SHAPE}], x2[*((1, N) if _x2 == 'one' else "
-        f"{_SHAPE[1:]})], dim=1, eps_similarity=1e-8, p_norm=2.0, eps_norm=1e-12, _rank=2, "
-        "_x2='same')",
+        "normalized_cosine_similarity(x1[*shape], x2[*x2_shape], dim=1, eps_similarity=1e-8, "
+        "p_norm=2.0, eps_norm=1e-12, _rank=2, _x2='same')",
         category="Normalization",
         dims=_ROWS,
+        where={
+            "shape": _SHAPE,
+            "x2_shape": _normalized_cosine_similarity_x2,
+            "rows": lambda shape: prod(shape[:-1]),
+        },
         attributes={
             "dim": (-1, 0),
             "eps_similarity": (0.5,),
@@ -235,7 +264,7 @@ TASKS: tuple[Task, ...] = (
             Euclidean norms. So rows of zeros give 0 (in float16, which has no number as small as
             the default eps, NaN is accepted too). `dim` may be negative; the inputs have two or
             three dims. p_norm may be infinity, which means the largest magnitude.""",
-        flops="12*N*(L*M if _rank == 3 else M if _rank == 2 else 1)",
+        flops="12*N*rows",
         benchmark=Benchmark(dims={"L": 1, "M": 32, "N": 128}, distribution="normal"),
         perf=(
             {"L": 1, "M": 256, "N": 128},
@@ -244,11 +273,15 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "spectral_norm_eig(A[*((B, N, N) if _batched else (N, N))], _batched=False)",
+        "spectral_norm_eig(A[*batch, N, N], _batched=False)",
         category="Normalization",
         dims={
             "B": Dim(symbol="B", role="batch", low=1),
             "N": Dim(symbol="N", role="spatial", low=1, high=256),
+        },
+        where={
+            "batch": Variants("_batched", {False: "", True: "B"}),
+            "matrices": lambda batch: prod(batch),
         },
         dtypes=("float32",),
         extended_dtypes=("float64", "complex64", "complex128"),
@@ -263,7 +296,7 @@ TASKS: tuple[Task, ...] = (
             eigenvalues may be complex. (For a symmetric matrix, and any other normal one, this is
             its spectral norm; the largest singular value is another number in general.) NaN for a
             matrix with an infinite or NaN entry, or an exception.""",
-        flops="10*N*N*N*(B if _batched else 1)",
+        flops="10*N*N*N*matrices",
         benchmark=Benchmark(dims={"B": 1, "N": 16}, distribution="normal"),
         perf=({"B": 1, "N": 32}, {"B": 1, "N": 128}, {"B": 1, "N": 256}),
     ),

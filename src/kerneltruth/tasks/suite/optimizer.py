@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
-_SHAPE = "*((M, N) if _rank == 2 else (M * N,))"
+_SHAPE = Variants("_rank", {2: "M, N", 1: "M * N"})
 _COUNT = "M*N"
 _BENCHMARK = Benchmark(dims={"M": 16, "N": 64}, distribution="normal")
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -162,11 +162,12 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"AdamW(param[{_SHAPE}], grad[{_SHAPE}], exp_avg[{_SHAPE}], exp_avg_sq[{_SHAPE}]: positive,"
-        " step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, _rank=2)",
+        "AdamW(param[*shape], grad[*shape], exp_avg[*shape], exp_avg_sq[*shape]: positive, "
+        "step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, _rank=2)",
         category="Optimizer",
         entry="adamw_step",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         attributes={
@@ -194,11 +195,12 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"Lion(param[{_SHAPE}], grad[{_SHAPE}], exp_avg[{_SHAPE}], lr=1e-4, beta1=0.9, beta2=0.99, "
+        "Lion(param[*shape], grad[*shape], exp_avg[*shape], lr=1e-4, beta1=0.9, beta2=0.99, "
         "weight_decay=0.0, _rank=2)",
         category="Optimizer",
         entry="lion_step",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         attributes={
@@ -222,11 +224,12 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"RMSProp(param[{_SHAPE}], grad[{_SHAPE}], square_avg[{_SHAPE}]: positive, lr=1e-2, "
-        "alpha=0.99, eps=1e-8, weight_decay=0.0, _rank=2)",
+        "RMSProp(param[*shape], grad[*shape], square_avg[*shape]: positive, lr=1e-2, alpha=0.99, "
+        "eps=1e-8, weight_decay=0.0, _rank=2)",
         category="Optimizer",
         entry="rmsprop_step",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         attributes={
@@ -251,11 +254,12 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        f"SGD(param[{_SHAPE}], grad[{_SHAPE}], momentum_buffer[{_SHAPE}]?, lr=0.1, momentum=0.9, "
+        "SGD(param[*shape], grad[*shape], momentum_buffer[*shape]?, lr=0.1, momentum=0.9, "
         "weight_decay=0.0, dampening=0.0, nesterov=False, _rank=2)",
         category="Optimizer",
         entry="sgd_step",
         dims=_PLANE,
+        where={"shape": _SHAPE},
         extended_dtypes=("float64",),
         attributes={
             "lr": (0.5,),

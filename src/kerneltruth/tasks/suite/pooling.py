@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Dim, Task, task
+from kerneltruth.tasks.spec import Dim, Task, Variants, task
 
 
 def _avg_pool1d(input: Tensor, kernel_size: int, stride: int | None, padding: int) -> Tensor:
@@ -37,12 +37,19 @@ _CHANNELS = {
     "C": Dim(symbol="C", role="channel", low=1),
 }
 
+
+def _output_size(P: int, Q: int, _size: str) -> int | tuple[int | None, int]:
+    if _size == "int":
+        return P
+    return (P, Q) if _size == "pair" else (None, Q)
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        "avg_pool1d(input[*((N, C, L) if _batched else (C, L))], kernel_size=3, stride=None, "
-        "padding=0, _batched=True)",
+        "avg_pool1d(input[*shape], kernel_size=3, stride=None, padding=0, _batched=True)",
         category="Pooling",
         dims={**_CHANNELS, "L": Dim(symbol="L", role="spatial", low=1)},
+        where={"shape": Variants("_batched", {True: "N, C, L", False: "C, L"})},
         attributes={
             "kernel_size": (2, 5, 1),
             "stride": (1, 2, 7),
@@ -67,9 +74,7 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "adaptive_avg_pool2d(input[*((N, C, H, W) if _batched else (C, H, W))], "
-        "output_size:=P if _size == 'int' else (P, Q) if _size == 'pair' else (None, Q), "
-        "_size='pair', _batched=True)",
+        "adaptive_avg_pool2d(input[*shape], output_size:=size, _size='pair', _batched=True)",
         category="Pooling",
         dims={
             **_CHANNELS,
@@ -77,6 +82,10 @@ TASKS: tuple[Task, ...] = (
             "W": Dim(symbol="W", role="spatial", low=1),
             "P": Dim(symbol="P", role="spatial", low=1, high=33),
             "Q": Dim(symbol="Q", role="spatial", low=1, high=33),
+        },
+        where={
+            "size": _output_size,
+            "shape": Variants("_batched", {True: "N, C, H, W", False: "C, H, W"}),
         },
         attributes={"_size": ("int", "none"), "_batched": (False,)},
         reference=_adaptive_avg_pool2d,

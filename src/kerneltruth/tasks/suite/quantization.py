@@ -35,10 +35,11 @@ from kerneltruth.tasks.quantized import (
     in_groups,
     quantize,
 )
-from kerneltruth.tasks.spec import Dim, Task, task
+from kerneltruth.tasks.spec import Dim, Task, Variants, task
 
 _GROUPS = (32, 64, 128)
 _TOPS = (127.0, 128.0)
+_SHAPE = Variants("_rank", {2: "M, K", 3: "2, M, K"})
 
 
 def _scaled(x: Tensor, dims: dict[str, Sequence[int]], along: int | None) -> Choices:
@@ -200,10 +201,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "linear_w4a16(input[*((2, M, K) if _rank == 3 else (M, K))], weight[N, K], bias[N]?, "
-        "_rank=2)",
+        "linear_w4a16(input[*shape], weight[N, K], bias[N]?, _rank=2)",
         category="Quantization",
         dims={"M": "batch", "N": "channel", "K": "contracted"},
+        where={"shape": _SHAPE},
         attributes={"_rank": (3,)},
         extended={"_rank": (3,)},
         promises=Promises(dtypes=("float16",)),
@@ -231,9 +232,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "matmul_w8a8(input[*((2, M, K) if _rank == 3 else (M, K))], weight[K, N], _rank=2)",
+        "matmul_w8a8(input[*shape], weight[K, N], _rank=2)",
         category="Quantization",
         dims={"M": "batch", "N": "channel", "K": "contracted"},
+        where={"shape": _SHAPE},
         attributes={"_rank": (3,)},
         extended={"_rank": (3,)},
         dtypes=("float32",),

@@ -21,7 +21,7 @@ from kerneltruth.tasks.quantized import (
     quantize,
     settled,
 )
-from kerneltruth.tasks.spec import Dim, Task, task
+from kerneltruth.tasks.spec import Dim, Task, Variants, task
 
 _SCALES_OF_SCORES = (
     ("tensor", "tensor"),
@@ -164,12 +164,14 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "layernorm_w8a8(input[*((M, 2, N) if _rank == 2 else (M, N))], "
-        "normalized_shape:=(2, N) if _rank == 2 else (N,), "
-        "weight[*((2, N) if _rank == 2 else (N,))]?, bias[*((2, N) if _rank == 2 else (N,))]?, "
-        "eps=1e-5, _rank=1)",
+        "layernorm_w8a8(input[*input_shape], normalized_shape:=weight_shape, "
+        "weight[*weight_shape]?, bias[*weight_shape]?, eps=1e-5, _rank=1)",
         category="Quantization",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
+        where={
+            "input_shape": Variants("_rank", {1: "M, N", 2: "M, 2, N"}),
+            "weight_shape": Variants("_rank", {1: "N", 2: "2, N"}),
+        },
         attributes={"eps": (1e-3,), "_rank": (2,)},
         extended={"_rank": (2,)},
         dtypes=("float32",),

@@ -18,7 +18,7 @@ from torch import Tensor
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.gpu.errors import hashed
 from kerneltruth.tasks.promises import NOT_TRIED_OF_MAKERS
-from kerneltruth.tasks.spec import Dim, Output, Promises, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Promises, Task, Variants, task
 
 _LEVEL = 1e-9
 _GRID = 2.0**23
@@ -139,10 +139,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "rand(size:=(N,) if _rank == 1 else (M, N) if _rank == 2 else (2, M, N) if _rank == 3 "
-        "else (2, M, 1, N), dtype=None, _rank=2)",
+        "rand(size:=shape, dtype=None, _rank=2)",
         category="Random",
         dims={"M": Dim(symbol="M", role="batch"), "N": Dim(symbol="N", role="channel")},
+        where={"shape": Variants("_rank", {2: "M, N", 1: "N", 3: "2, M, N", 4: "2, M, 1, N"})},
         attributes={"dtype": ("torch.float64",), "_rank": (1, 3, 4)},
         dtypes=("float32",),
         outputs=(Output(compare="contract", spared=("gain",)),),

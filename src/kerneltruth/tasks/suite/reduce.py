@@ -18,6 +18,7 @@ from kerneltruth.tasks.spec import (
     Promises,
     Role,
     Task,
+    Variants,
     task,
 )
 
@@ -27,9 +28,17 @@ _NONEMPTY: dict[str, Role | Dim] = {
     "M": Dim(symbol="M", role="spatial", low=1),
     "N": Dim(symbol="N", role="reduced", low=1),
 }
-_SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
-_COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
-_ALONG = "_rank >= (1 if dim in (None, -1, 0) else 2 if dim in (1, -2, (0, -1)) else 3)"
+_SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N", 1: "N"})
+
+
+def _count(L: int, M: int, N: int, _rank: int) -> int:
+    return N * (L * M if _rank == 3 else M if _rank == 2 else 1)
+
+
+def _along(dim: int | tuple[int, ...] | None, _rank: int) -> int:
+    return _rank >= (1 if dim in (None, -1, 0) else 2 if dim in (1, -2, (0, -1)) else 3)
+
+
 _ONE = (0, 1, -2)
 _SEVERAL = ((0, 1), (0, -1), (0, 2), (-1, 1), (0, 1, 2))
 _WIDER = ("torch.float64",)
@@ -128,79 +137,84 @@ def _index_of_min_gelu(evidence: Evidence) -> Iterator[Claim]:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"sum(input[{_SHAPE}], dim=-1, keepdim=False, dtype=None, _rank=3)",
+        "sum(input[*shape], dim=-1, keepdim=False, dtype=None, _rank=3)",
         category="Reduce",
         dims=_DIMS,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes=_DIMS_AND_DTYPE,
-        constraints=(_ALONG,),
+        constraints=("along",),
         reference=lambda input, dim, keepdim: input.sum(dim, keepdim),
         description=f"The sum along `dim`, in the input's dtype; 0 over nothing. {_SAYS_DIMS} "
         f"{_SAYS_DTYPE}",
-        flops=_COUNT,
+        flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),
         perf=_PERF,
     ),
     task(
-        f"mean(input_tensor[{_SHAPE}], dim=-1, keepdim=False, dtype=None, _rank=3)",
+        "mean(input_tensor[*shape], dim=-1, keepdim=False, dtype=None, _rank=3)",
         category="Reduce",
         dims=_DIMS,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes=_DIMS_AND_DTYPE,
         extended={"dim": (None,)},
-        constraints=(_ALONG,),
+        constraints=("along",),
         reference=lambda input_tensor, dim, keepdim: input_tensor.mean(dim, keepdim),
         description=f"The mean along `dim`, in the input's dtype; NaN over nothing. {_SAYS_DIMS} "
         f"{_SAYS_DTYPE}",
-        flops=_COUNT,
+        flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),
         perf=_PERF,
         promises=Promises(out=True),
     ),
     task(
-        f"std(input[{_SHAPE}], dim=None, correction=1, keepdim=False, _rank=3)",
+        "std(input[*shape], dim=None, correction=1, keepdim=False, _rank=3)",
         category="Reduce",
         dims=_DIMS,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={
             "dim": (-1, *_ONE, *_SEVERAL),
             "correction": (0, 2),
             "keepdim": (True,),
             "_rank": (2, 1),
         },
-        constraints=(_ALONG,),
+        constraints=("along",),
         reference=_std,
         description=f"""The standard deviation along `dim`: the root of the sum of squared distances
             from the mean over n - correction, n being the number of elements that are reduced, in
             the input's dtype; infinite or NaN where n - correction is not positive (a division by
             0). The squares of the values may cancel or overflow where their distances from the mean
             do not. {_SAYS_DIMS}""",
-        flops=f"4*{_COUNT}",
+        flops="4*count",
         benchmark=_NORMAL,
         perf=_PERF,
         promises=Promises(recipes=("far_from_zero",), out=True),
     ),
     task(
-        f"argmax(input_tensor[{_SHAPE}], dim=-1, keepdim=False, _rank=3)",
+        "argmax(input_tensor[*shape], dim=-1, keepdim=False, _rank=3)",
         category="Reduce",
         dims=_NONEMPTY,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": (*_ONE, None), "keepdim": (True,), "_rank": (2, 1)},
-        constraints=(_ALONG,),
+        constraints=("along",),
         outputs=(Output(dtype="int64", compare="exact"),),
         reference=lambda input_tensor, dim, keepdim: input_tensor.argmax(dim, keepdim),
         description=f"""The int64 index of the maximum along `dim`: the first one where there are
             several, and the first NaN where there is one. With `dim=None` it is the index into the
             flattened input. {_SAYS_DIM}""",
-        flops=_COUNT,
+        flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64", "int32"),
         perf=_PERF,
     ),
     task(
-        f"min(input_tensor[{_SHAPE}], dim=-1, keepdim=False, _rank=3)",
+        "min(input_tensor[*shape], dim=-1, keepdim=False, _rank=3)",
         category="Reduce",
         dims=_NONEMPTY,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": _ONE, "keepdim": (True,), "_rank": (2, 1)},
-        constraints=(_ALONG,),
+        constraints=("along",),
         outputs=(
             Output(name="values"),
             Output(name="indices", dtype="int64", compare="contract"),
@@ -210,22 +224,23 @@ TASKS: tuple[Task, ...] = (
         description=f"""The minimum along `dim`, in the input's dtype, and the int64 index at which
             it stands; where it stands several times any of its indices is right. NaN where there is
             one, with the index of a NaN. Two outputs: values, indices. {_SAYS_DIM}""",
-        flops=_COUNT,
+        flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64", "int32"),
         perf=_PERF,
     ),
     task(
-        f"min_gelu(input[{_SHAPE}], dim=None, keepdim=False, approximate='none', _rank=3)",
+        "min_gelu(input[*shape], dim=None, keepdim=False, approximate='none', _rank=3)",
         category="Reduce",
         dims=_NONEMPTY,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={
             "dim": (-1, *_ONE),
             "keepdim": (True,),
             "approximate": ("tanh",),
             "_rank": (2, 1),
         },
-        constraints=(_ALONG,),
+        constraints=("along",),
         outputs=(
             Output(name="values"),
             Output(name="indices", dtype="int64", compare="contract", when="dim is not None"),
@@ -242,7 +257,7 @@ TASKS: tuple[Task, ...] = (
             the int64 index at which each stands (any, where the values agree within rounding);
             `keepdim=True` keeps the dim with size 1. NaN where there is one. The input has one, two
             or three dims. A candidate may have a parameter `out`; it is never passed.""",
-        flops=f"9*{_COUNT}",
+        flops="9*count",
         benchmark=_NORMAL,
         perf=_PERF,
         promises=Promises(recipes=("mixed_amplitude",), not_tried={"out": SEVERAL_RESULTS}),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.rounding import held_by
 from kerneltruth.tasks.sampling import sample as sample_at
-from kerneltruth.tasks.spec import Dim, Promises, Task, task
+from kerneltruth.tasks.spec import Dim, Promises, Sizes, Task, task
 
 
 def _grid_sample(
@@ -110,6 +110,26 @@ _SAMPLING = """A position (x, y) counts from -1 to 1: with align_corners these a
     as often as needed, and then clips it; for "bicubic" the 16 pixels are padded in that way and
     not the position. """
 
+
+def _interpolate_input(N: int, C: int, H: int, W: int, mode: str) -> Sizes:
+    if mode == "linear":
+        return (N, C, W)
+    if mode == "trilinear":
+        return (N, C, 3, H, W)
+    return (N, C, H, W)
+
+
+def _resized(P: int, Q: int, mode: str, _factor: float | None) -> Sizes | None:
+    if _factor:
+        return None
+    return {"linear": (Q,), "trilinear": (2, P, Q)}.get(mode, (P, Q))
+
+
+def _fewest(H: int, W: int, mode: str, _factor: float | None) -> float:
+    """Return how many pixels the smallest dim of the result has, before it is rounded down."""
+    return (_factor or 1) * min(H, W, 3 if mode == "trilinear" else H)
+
+
 TASKS: tuple[Task, ...] = (
     task(
         "grid_sample(input[N, C, H, W], grid[N, P, Q, 2], mode='bilinear', padding_mode='zeros', "
@@ -159,13 +179,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "interpolate(input[*((N, C, W) if mode == 'linear' else (N, C, 3, H, W) "
-        "if mode == 'trilinear' else (N, C, H, W))], "
-        "size:=None if _factor else (Q,) if mode == 'linear' else (2, P, Q) "
-        "if mode == 'trilinear' else (P, Q), "
-        "scale_factor:=_factor, mode='nearest', align_corners=None, _factor=None)",
+        "interpolate(input[*shape], size:=resized, scale_factor:=_factor, mode='nearest', "
+        "align_corners=None, _factor=None)",
         category="SpatialOps",
         dims=_IMAGE,
+        where={"shape": _interpolate_input, "resized": _resized, "fewest": _fewest},
         attributes={
             "mode": ("bilinear", "bicubic", "nearest-exact", "area", "linear", "trilinear"),
             "align_corners": (True, False),
@@ -177,7 +195,7 @@ TASKS: tuple[Task, ...] = (
         },
         constraints=(
             "align_corners is None or mode in ('bilinear', 'bicubic', 'linear', 'trilinear')",
-            "(_factor or 1)*min(H, W, 3 if mode == 'trilinear' else H) >= 1",
+            "fewest >= 1",
         ),
         reference=_interpolate,
         description="""input resized, in its dtype, as in torch.nn.functional.interpolate: input is

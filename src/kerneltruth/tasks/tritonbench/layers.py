@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -9,8 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
-from kerneltruth.tasks.suite.convolution import CONVOLVABLE, FLOPS, IMAGE, SAYS_WINDOWS, WINDOWS
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Sizes, Task, Variants, task
+from kerneltruth.tasks.suite.convolution import (
+    CONVOLVABLE,
+    FLOPS,
+    IMAGE,
+    SAYS_WINDOWS,
+    SIZES,
+    WINDOWS,
+)
 
 
 def _sigmoid_conv2d(
@@ -82,12 +90,19 @@ def _tensordot(a: Tensor, b: Tensor, dims: Any) -> Tensor:
     return product
 
 
+def _contracted(_dims: str) -> int | tuple[Sizes, Sizes]:
+    if _dims == "two":
+        return 2
+    return 1 if _dims == "one" else ((2, 0), (0, 2))
+
+
 TASKS: tuple[Task, ...] = (
     task(
         "sigmoid_conv2d(input[N, C, H, W], weight[O, C // groups, P, Q], bias[O]?, stride=1, "
         "padding=0, dilation=1, groups=1)",
         category="Fusion",
         dims=IMAGE,
+        where=SIZES,
         attributes=WINDOWS,
         constraints=CONVOLVABLE,
         # So that the sigmoid is not 0 or 1 nearly everywhere.
@@ -106,17 +121,20 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "silu_batch_norm(input[*((N, C) if _rank == 2 else (N, C, L) if _rank == 3 "
-        "else (N, C, L, 2))], running_mean[C], running_var[C]: positive, weight[C]?, bias[C]?, "
-        "training=False, momentum=0.1, eps=1e-5, _rank=2)",
+        "silu_batch_norm(input[*shape], running_mean[C], running_var[C]: positive, weight[C]?, "
+        "bias[C]?, training=False, momentum=0.1, eps=1e-5, _rank=2)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="reduced", low=1),
             "C": Dim(symbol="C", role="channel", low=1),
             "L": Dim(symbol="L", role="spatial", low=1),
         },
+        where={
+            "shape": Variants("_rank", {2: "N, C", 3: "N, C, L", 4: "N, C, L, 2"}),
+            "pixels": lambda shape: prod(shape[2:]),
+        },
         attributes={"training": (True,), "momentum": (0.5,), "eps": (0.25,), "_rank": (3, 4)},
-        constraints=("not training or N * (L if _rank == 3 else 2 * L if _rank == 4 else 1) > 1",),
+        constraints=("not training or N * pixels > 1",),
         mutates={"running_mean": "training", "running_var": "training"},
         # Half precision keeps the normalized values before the sigmoid.
         values=(-4.0, 4.0),
@@ -144,16 +162,18 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("far_from_zero",)),
     ),
     task(
-        "tensordot(a[*((M, K, L) if _dims == 'two' else (M, L, K) if _dims == 'one' else "
-        "(K, M, L))], b[*((K, L, N) if _dims == 'two' else (K, N) if _dims == 'one' else "
-        "(L, N, K))], dims:=2 if _dims == 'two' else 1 if _dims == 'one' else ((2, 0), (0, 2)), "
-        "_dims='two')",
+        "tensordot(a[*a_shape], b[*b_shape], dims:=contracted, _dims='two')",
         category="MatrixMultiply",
         dims={
             "M": "batch",
             "N": "channel",
             "K": Dim(symbol="K", role="contracted", high=65),
             "L": Dim(symbol="L", role="contracted", high=65),
+        },
+        where={
+            "contracted": _contracted,
+            "a_shape": Variants("_dims", {"two": "M, K, L", "one": "M, L, K", "lists": "K, M, L"}),
+            "b_shape": Variants("_dims", {"two": "K, L, N", "one": "K, N", "lists": "L, N, K"}),
         },
         attributes={"_dims": ("one", "lists")},
         reference=_tensordot,

@@ -12,16 +12,24 @@ from kerneltruth.tasks.linear import (
     HOW_LEAST_SQUARES,
     JUDGED,
     finite,
+    form_unless_unpivoted,
     given,
     least_squares,
     size,
     solution,
     wide,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, Variants, task
 
-_LEAD = "*(() if _rank == 2 else (B,))"
-_COUNT = "(1 if _rank == 2 else B)"
+_BATCH = Variants("_rank", {2: "", 3: "B"})
+
+
+def _count(B: int, _rank: int) -> int:
+    if _rank == 2:
+        return 1
+    return B
+
+
 _DIMS: dict[str, Role | Dim] = {
     "B": Dim(symbol="B", role="batch", low=1),
     "N": Dim(symbol="N", role="reduced", low=1, tried=129),
@@ -56,11 +64,15 @@ def _least_squares(A: Tensor, b: Tensor, mode: str) -> Tensor:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"least_squares_qr(A[{_LEAD}, M, N]: matrix(_matrix), "
-        f"b[{_LEAD}, M, *((K,) if _b == 'matrix' else ())], mode='reduced', _b='matrix', "
-        "_matrix='shuffled', _rank=2)",
+        "least_squares_qr(A[*batch, M, N]: matrix(_matrix), b[*batch, M, *b_shape], "
+        "mode='reduced', _b='matrix', _matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims={**_DIMS, "M": Dim(symbol="M", role="reduced", low=1, tried=129)},
+        where={
+            "batch": _BATCH,
+            "b_shape": Variants("_b", {"matrix": "K", "vector": ""}),
+            "count": _count,
+        },
         attributes={
             "mode": ("complete",),
             "_b": ("vector",),
@@ -79,16 +91,17 @@ TASKS: tuple[Task, ...] = (
             matrix [M, K], x then [N] or [N, K]; A and a matrix b may have a leading batch dim more.
             `mode` is that of the QR decomposition, "reduced" or "complete", and does not change
             the result. {HOW_LEAST_SQUARES}""",
-        flops=f"(2*M*N*N + 2*M*N*K + N*N*K)*{_COUNT}",
+        flops="(2*M*N*N + 2*M*N*K + N*N*K)*count",
         benchmark={"B": 1, "M": 32, "N": 16, "K": 4},
         perf=tuple({"B": 1, "M": n, "N": n // 2, "K": 64} for n in _SIZES),
         promises=Promises(out=True),
     ),
     task(
-        f"solve_multiple_lu(A[{_LEAD}, N, N]: matrix(_matrix if pivot else 'ordered'), "
-        f"Bs[{_LEAD}, N, K], pivot=True, _matrix='shuffled', _rank=2)",
+        "solve_multiple_lu(A[*batch, N, N]: matrix(form), Bs[*batch, N, K], pivot=True, "
+        "_matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
         dims=_DIMS,
+        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": (3,)},
         values=_MODERATE,
         dtypes=("float32",),
@@ -100,7 +113,7 @@ TASKS: tuple[Task, ...] = (
             whose LU decomposition is computed once and used for all columns; both may have a
             leading batch dim more. With partial pivoting, which A needs, or with `pivot=False`
             without; then A is diagonally dominant. {HOW_A_SOLUTION}""",
-        flops=f"(2*N**3/3 + 2*N*N*K)*{_COUNT}",
+        flops="(2*N**3/3 + 2*N*N*K)*count",
         benchmark={"B": 1, "N": 32, "K": 4},
         perf=tuple({"B": 1, "N": n, "K": 64} for n in _SIZES),
         promises=Promises(out=True),

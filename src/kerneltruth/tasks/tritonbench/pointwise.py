@@ -7,21 +7,15 @@ from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
 from kerneltruth.tasks.promises import NOT_TRIED_OF_MAKERS
-from kerneltruth.tasks.spec import FLOATS, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import FLOATS, Output, Promises, Role, Sizes, Task, Variants, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
-_SHAPE = (
-    "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (M, 2, N) if _rank == 3 else (M, 2, 3, N))"
-)
+_SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "M, 2, N", 4: "M, 2, 3, N"})
 _RANKS = (1, 3, 4)
-_OTHER = (
-    "*((M, N) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == 'column' "
-    "else ())"
-)
+_OTHER = Variants("_other", {"same": "M, N", "row": "N", "column": "M, 1", "scalar": ""})
 _OTHERS = ("row", "column", "scalar")
-_FORMS = "*({} if _form == 'row' else {} if _form == 'outer' else {} if _form == 'scalar' else {})"
-_X = _FORMS.format("(M, N)", "(M, 1)", "()", "(M, 1, N)")
-_Y = _FORMS.format("(N,)", "(N,)", "(M, N)", "(2, 1)")
+_X = Variants("_form", {"row": "M, N", "outer": "M, 1", "scalar": "", "box": "M, 1, N"})
+_Y = Variants("_form", {"row": "N", "outer": "N", "scalar": "M, N", "box": "2, 1"})
 _SMALL = {"M": 32, "N": 128}
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 _SAYS_RANK = "The input may have any number of dims."
@@ -47,11 +41,22 @@ def _broadcast(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.clone() for t in both)
 
 
+def _softmax_mul_other(M: int, N: int, _other: str, _rank: int) -> Sizes:
+    if _other == "same" and _rank == 2:
+        return (M, N)
+    if _other == "same":
+        return (M, 2, N)
+    if _other == "row":
+        return (N,)
+    return ()
+
+
 TASKS: tuple[Task, ...] = (
     task(
-        f"broadcast_tensors(x[{_X}], y[{_Y}], _form='row')",
+        "broadcast_tensors(x[*x], y[*y], _form='row')",
         category="Index",
         dims=_PLAIN,
+        where={"x": _X, "y": _Y},
         attributes={"_form": ("outer", "scalar", "box")},
         # PyTorch returns views of the inputs.
         may_overwrite={"x": "True", "y": "True"},
@@ -69,9 +74,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(not_tried={"other than two tensors": "two are broadcast in every case"}),
     ),
     task(
-        f"exp(input[{_SHAPE}], _rank=2)",
+        "exp(input[*shape], _rank=2)",
         category="Math",
         dims=_PLAIN,
+        where={"shape": _SHAPE},
         attributes={"_rank": _RANKS},
         extended_dtypes=("float64",),
         reference=lambda input: torch.exp(input),
@@ -83,9 +89,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        f"mul_relu(input[M, N], other[{_OTHER}], inplace=False, _other='same')",
+        "mul_relu(input[M, N], other[*other], inplace=False, _other='same')",
         category="Fusion",
         dims=_PLAIN,
+        where={"other": _OTHER},
         attributes={"inplace": (True,), "_other": _OTHERS},
         extended={"_other": ("row", "column", "scalar")},
         # The prompt does not say where the result lies if both are given.
@@ -102,9 +109,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        f"ones_like(input[{_SHAPE}], dtype=None, _rank=2)",
+        "ones_like(input[*shape], dtype=None, _rank=2)",
         category="Math",
         dims=_PLAIN,
+        where={"shape": _SHAPE},
         attributes={"dtype": ("torch.float64",), "_rank": _RANKS},
         extended_dtypes=("float64",),
         reference=lambda input: torch.ones_like(input),
@@ -118,11 +126,14 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(dtypes=FLOATS, not_tried=NOT_TRIED_OF_MAKERS),
     ),
     task(
-        "softmax_mul(input[*((M, N) if _rank == 2 else (M, 2, N))], "
-        "other[*((M, N) if _other == 'same' and _rank == 2 else (M, 2, N) if _other == 'same' "
-        "else (N,) if _other == 'row' else ())], dim=-1, dtype=None, _other='same', _rank=2)",
+        "softmax_mul(input[*input_shape], other[*other_shape], dim=-1, dtype=None, _other='same', "
+        "_rank=2)",
         category="Fusion",
         dims={"M": "batch", "N": "reduced"},
+        where={
+            "input_shape": Variants("_rank", {2: "M, N", 3: "M, 2, N"}),
+            "other_shape": _softmax_mul_other,
+        },
         attributes={
             "dim": (0, 1, -2),
             "dtype": ("torch.float64",),
@@ -144,9 +155,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        f"sqrt(input[{_SHAPE}], _rank=2)",
+        "sqrt(input[*shape], _rank=2)",
         category="Math",
         dims=_PLAIN,
+        where={"shape": _SHAPE},
         attributes={"_rank": _RANKS},
         extended_dtypes=("float64",),
         reference=lambda input: torch.sqrt(input),

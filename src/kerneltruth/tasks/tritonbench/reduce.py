@@ -8,11 +8,29 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.promises import SEVERAL_RESULTS
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import (
+    Claim,
+    Dim,
+    Evidence,
+    Output,
+    Promises,
+    Role,
+    Task,
+    Variants,
+    task,
+)
 
-_SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
-_COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
-_ALONG = "_rank >= (1 if dim in (None, -1, 0) else 2 if dim in (1, -2) else 3)"
+_SHAPE = Variants("_rank", {2: "M, N", 3: "L, M, N", 1: "N"})
+
+
+def _count(L: int, M: int, N: int, _rank: int) -> int:
+    return N * (L * M if _rank == 3 else M if _rank == 2 else 1)
+
+
+def _along(dim: int | None, _rank: int) -> int:
+    return _rank >= (1 if dim in (None, -1, 0) else 2 if dim in (1, -2) else 3)
+
+
 _DIMS: dict[str, Role | Dim] = {
     "L": Dim(symbol="L", role="batch", low=1),
     "M": Dim(symbol="M", role="spatial", low=1),
@@ -93,27 +111,29 @@ def _add_dot_by_product(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, Ten
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"logsumexp(input[{_SHAPE}], dim=-1, keepdim=False, _rank=2)",
+        "logsumexp(input[*shape], dim=-1, keepdim=False, _rank=2)",
         category="Reduce",
         dims=_DIMS,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": _ONE, "keepdim": (True,), "_rank": (3, 1)},
-        constraints=(_ALONG,),
+        constraints=("along",),
         extended_dtypes=("float64",),
         reference=lambda input, dim, keepdim: torch.logsumexp(input, dim, keepdim),
         description=f"""The logarithm of the sum of exp(x) along `dim`, in the input's dtype, with
             the largest element subtracted first so that nothing overflows: minus infinity where all
             elements are, infinity where one is, NaN where one is NaN. {_SAYS_DIM}""",
-        flops=f"4*{_COUNT}",
+        flops="4*count",
         benchmark=_SMALL,
         perf=_PERF,
         promises=Promises(out=True),
     ),
     task(
-        f"max(input[{_SHAPE}], dim=-1, keepdim=False, _rank=2)",
+        "max(input[*shape], dim=-1, keepdim=False, _rank=2)",
         category="Reduce",
         dims=_DIMS,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": _ONE, "keepdim": (True,), "_rank": (3, 1)},
-        constraints=(_ALONG,),
+        constraints=("along",),
         outputs=(
             Output(name="values"),
             Output(name="indices", dtype="int64", compare="contract"),
@@ -124,7 +144,7 @@ TASKS: tuple[Task, ...] = (
         description=f"""The maximum along `dim`, in the input's dtype, and the int64 index at which
             it stands; where it stands several times any of its indices is right. NaN where there is
             one, with the index of a NaN. Two outputs: values, indices. {_SAYS_DIM}""",
-        flops=_COUNT,
+        flops="count",
         benchmark=_SMALL,
         perf=_PERF,
         promises=Promises(not_tried={"out": SEVERAL_RESULTS}),
@@ -163,11 +183,12 @@ TASKS: tuple[Task, ...] = (
         perf=_VECTORS,
     ),
     task(
-        f"sigmoid_argmax(input[{_SHAPE}], dim=None, keepdim=False, _rank=2)",
+        "sigmoid_argmax(input[*shape], dim=None, keepdim=False, _rank=2)",
         category="Fusion",
         dims=_DIMS,
+        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": (-1, *_ONE), "keepdim": (True,), "_rank": (3, 1)},
-        constraints=(_ALONG, "dim is not None or not keepdim"),
+        constraints=("along", "dim is not None or not keepdim"),
         outputs=(Output(dtype="int64", compare="contract"),),
         contract=_is_argmax_of_sigmoid,
         extended_dtypes=("float64",),
@@ -176,7 +197,7 @@ TASKS: tuple[Task, ...] = (
             `dim=None` its index into the flattened input, a tensor of no dims (`keepdim` is False
             then). Where several are equal, or differ by the sigmoid's own rounding, any of their
             indices is right. The index of a NaN where there is one. {_SAYS_DIM}""",
-        flops=f"5*{_COUNT}",
+        flops="5*count",
         benchmark=_SMALL,
         perf=_PERF,
     ),
