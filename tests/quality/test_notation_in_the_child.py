@@ -8,7 +8,7 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.spec import Dim, Output, task
+from kerneltruth.tasks.spec import Dim, Output, Variants, task
 
 
 def declare(signature, reference, **more):
@@ -34,10 +34,9 @@ def stacked(tensors, divisor):
 
 STACK = declare("stack(tensors=[a[M, N], b[M, N + 1]?, c[M, 2]], divisor[M, 1]: positive)", stacked)
 RANKED = declare(
-    "double(x[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))], "
-    "times:=2 * _rank, _rank=2)",
+    "double(x[*shape], times:=2 * _rank)",
     lambda x, times: x * times,
-    attributes={"_rank": (1, 3)},
+    where={"shape": Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})},
 )
 PARTS = declare(
     "parts(x[M, N], turn=False)",

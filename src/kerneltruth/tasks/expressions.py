@@ -1,14 +1,15 @@
 """Evaluate what declarations say of dims and attributes: expressions, and functions by name.
 
-An expression, such as `2*M*N`, is arithmetic on names. What follows from dims and attributes by
-any logic is a Python function whose parameters are the names that it needs, or a table of
-`Variants`; a declaration gives each a name (`where`), and its expressions use that name.
+An expression, such as `2*M*N` or `C % groups == 0`, is arithmetic on names and comparison. What
+follows from dims and attributes by any logic is a Python function whose parameters are the names
+that it needs, or a table of `Variants`. A declaration gives each a name (`where`), and its
+expressions use that name.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,10 +19,12 @@ from typing import Any
 from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.brackets import split
 
-FUNCTIONS: dict[str, Any] = {
-    f.__name__: f
-    for f in (abs, all, any, bool, int, isinstance, len, max, min, range, reversed, sorted, sum)
-} | {"tuple": tuple, "list": list, "str": str, "prod": math.prod, "ceil": math.ceil}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {"min": min, "max": max}
+_NODES = (
+    *(ast.Expression, ast.BoolOp, ast.boolop, ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop),
+    *(ast.Compare, ast.cmpop, ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, ast.Dict),
+    ast.Subscript,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,31 @@ def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
         return scope[expression]
     if expression.isdigit():
         return int(expression)
-    return eval(_compiled(expression), {"__builtins__": FUNCTIONS}, scope)
+    return eval(compiled(expression), {"__builtins__": FUNCTIONS}, scope)
 
 
 @lru_cache(maxsize=4096)
-def _compiled(expression: str) -> CodeType:
-    return compile(expression, "<declaration>", "eval")
+def compiled(expression: str) -> CodeType:
+    """Return an expression's code.
+
+    Raises:
+        DeclarationError: it is no expression, or more than arithmetic and comparison.
+    """
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except SyntaxError as error:
+        raise DeclarationError(f"{expression!r} is no expression: {error.msg}") from error
+    if not all(isinstance(node, _NODES) or _is_known_call(node) for node in ast.walk(tree)):
+        raise DeclarationError(
+            f"{expression!r} is more than arithmetic, comparison, min and max; write a function, "
+            "and give it a name in `where`"
+        )
+    return compile(tree, "<declaration>", "eval")
+
+
+def _is_known_call(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in FUNCTIONS
 
 
 class Symbol:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 
 from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import Derived, TensorSpec
-from kerneltruth.tasks.expressions import FUNCTIONS, Variants, names_of
+from kerneltruth.tasks.expressions import FUNCTIONS, Variants, compiled, names_of
 from kerneltruth.tasks.model import DTYPE, OUT, Task
 
 DTYPES = (
@@ -39,7 +37,7 @@ def _check_names(task: Task) -> None:
     symbols = {d.symbol for d in task.dims}
     known = symbols | {a.name for a in task.attributes} | {*task.where, *FUNCTIONS}
     for what, expression, more in _expressions(task):
-        names = _names_in(expression, what)
+        names = _names_in(expression)
         unknown = sorted(names - known - {*more})
         if unknown:
             raise DeclarationError(
@@ -62,30 +60,23 @@ def _expressions(task: Task) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield what each expression is, itself, and further names that it may use."""
     for argument in task.arguments:
         if isinstance(argument, Derived):
-            yield f"the argument {argument.name}", argument.expression, ()
+            yield argument.name, argument.expression, ()
         if isinstance(argument, TensorSpec):
             parts = (argument.extent, argument.other, argument.form)
             for part in (*argument.dims, *(p for p in parts if p)):
-                yield f"the dims of {argument.name}", part.removeprefix("*"), ()
+                yield argument.name, part.removeprefix("*"), ()
     for constraint in task.constraints:
-        yield "the constraint", constraint, ()
+        yield "constraints", constraint, ()
     yield "flops", task.flops, ()
     if task.bytes:
         yield "bytes", task.bytes, ("itemsize",)
     conditions = (o.when for o in task.outputs if o.when)
     for condition in (*conditions, *task.mutates.values(), *task.may_overwrite.values()):
-        yield "the condition", condition, ("present",)
+        yield "condition", condition, ("present",)
 
 
-@lru_cache(maxsize=4096)
-def _names_in(expression: str, what: str) -> frozenset[str]:
-    try:
-        nodes = list(ast.walk(ast.parse(expression, mode="eval")))
-    except SyntaxError as error:
-        raise DeclarationError(f"{what} {expression!r} is no expression: {error.msg}") from error
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    return frozenset(node.id for node in names) - bound
+def _names_in(expression: str) -> frozenset[str]:
+    return frozenset(compiled(expression).co_names)
 
 
 def _check_reference(task: Task) -> None:

@@ -137,9 +137,9 @@ def test_images_have_their_channels_last_first_of_all():
 
 def test_strided_inputs_have_one_dim_where_the_task_has_such_a_form():
     task = declare(
-        "f(x[*((M, N) if _rank == 2 else (M * N,))], _rank=2)",
+        "f(x[*shape])",
         {"M": "batch", "N": "channel"},
-        attributes={"_rank": (1,)},
+        where={"shape": declarations.Variants("_rank", {2: "M, N", 1: "M * N"})},
     )
     cases = _cases(task, 6, strategies=("layouts",))
     assert {c.settings["_rank"] for c in cases if c.layout == "strided"} == {1}

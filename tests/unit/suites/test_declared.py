@@ -67,10 +67,10 @@ def test_what_a_declaration_need_not_say_has_a_default(file):
     ("was", "becomes", "says"),
     [
         ('"spatial"', '"spacial"', r"my_tasks.py:6: dim 'N': 'spacial' is not a role; use one of"),
-        ("M, N]", "M, K]", r":6: the dims of x 'K': 'K' is neither a dim \(M, N\) nor an attribu"),
-        ("M, N]", "M, NN]", r":6: the dims of x 'NN': .*did you mean 'N'\?"),
+        ("M, N]", "M, K]", r":6: x 'K': 'K' is neither a dim \(M, N\) nor an attribu"),
+        ("M, N]", "M, NN]", r":6: x 'NN': .*did you mean 'N'\?"),
         ("M, N]", "M, N", r":6: .* does not close the bracket"),
-        ("M, N]", "M N]", r":6: the dims of x 'M N' is no expression"),
+        ("M, N]", "M N]", r":6: 'M N' is no expression"),
         ("by=1.0)", "by=1.0", r":6: signature .* write it as `name\(arguments\)`"),
         ("by=1.0", "by", r":6: .* is neither a tensor nor an attribute; write `name\[dims\]`"),
         ("by=1.0", "by=one", r":6: the default 'one' of 'by' is no literal"),

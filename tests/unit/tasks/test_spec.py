@@ -85,10 +85,19 @@ def test_a_tensor_of_a_fixed_kind_ignores_the_working_dtype():
     assert TensorSpec(name="q", dims=("N",), kind="int8").dtype("float16") == "int8"
 
 
-def test_expressions_see_no_builtins_but_min_max_and_abs():
-    assert evaluate("max(N, 3)", {"N": 2}) == 3
-    with pytest.raises(NameError):
-        evaluate("open('/etc/passwd')", {})
+def test_an_expression_is_arithmetic_and_comparison():
+    scope = {"N": 2, "dim": (4, 5), "mode": None}
+    assert evaluate("max(N, 3)*dim[1] - 1", scope) == 14
+    assert evaluate("N % 2 == 0 and mode is None", scope)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["open('/etc/passwd')", "N if N else 1", "[n for n in N]", "N.bit_length()", "(lambda: N)()"],
+)
+def test_an_expression_that_holds_logic_is_refused(text):
+    with pytest.raises(DeclarationError, match="write a function"):
+        evaluate(text, {"N": 2})
 
 
 def test_an_unknown_role_kind_or_lonely_extent_is_refused():
