@@ -176,21 +176,61 @@ def test_a_killed_run_goes_on_to_the_same_outcomes(kt, environment, handed_in, t
     plain, killed = tmp_path / "plain", tmp_path / "killed"
     command = ("run", "--candidates", handed_in, "--seed", 0, *ARGUMENTS)
     assert kt(*command, "--out", plain).code == 0
+    kill_after(b"\n", (*command, "--out", killed), environment)
+    assert kt(*command, "--out", killed).code == 0
+    assert outcomes(killed) == outcomes(plain)
+    assert len(lines_of(killed)) == 8
+
+
+def kill_after(text, command, environment):
+    """Begin a run, and kill it once its results have this; what they then hold."""
     begun = subprocess.Popen(
-        [sys.executable, "-m", "kerneltruth", *map(str, command), "--out", str(killed)],
+        [sys.executable, "-m", "kerneltruth", *map(str, command)],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    results = killed / "results.jsonl"
+    results = command[-1] / "results.jsonl"
     end = time.monotonic() + 120
-    while not (results.exists() and results.stat().st_size) and time.monotonic() < end:
+    while not (results.exists() and text in results.read_bytes()) and time.monotonic() < end:
         time.sleep(0.01)
     os.kill(begun.pid, signal.SIGKILL)
     begun.wait(60)
-    assert kt(*command, "--out", killed).code == 0
-    assert outcomes(killed) == outcomes(plain)
-    assert len(lines_of(killed)) == 8
+    return results.read_bytes()
+
+
+# It still loads when the kernels before it are judged and the run is killed.
+SLOW = f"import time\ntime.sleep(0.5)\n{RIGHT}"
+ON_TRANSPOSED = RIGHT.replace("torch.relu(input)", "torch.relu(input) * input.is_contiguous()")
+
+
+def test_a_resumed_run_keeps_its_profiles_and_adds_those_of_an_uninterrupted_one(
+    kt, environment, tmp_path
+):
+    path = tmp_path / "answers.jsonl"
+    sources = (WRONG, ON_TRANSPOSED, RIGHT, SLOW, RAISES, f"{WRONG}# again\n")
+    path.write_text("".join(json.dumps({"file": "relu.py", "predict": s}) + "\n" for s in sources))
+    command = ("run", "--candidates", path, "--seed", 0, *ARGUMENTS, "--cases", 16, "--out")
+    assert kt(*command, tmp_path / "plain").code == 0
+    kept = kill_after(b'"answers.jsonl:3"', (*command, tmp_path / "killed"), environment)
+    assert kt(*command, tmp_path / "killed").code == 0
+    assert kept.count(b'"profile"') == kept.count(b"\n") == 3
+    assert (tmp_path / "killed" / "results.jsonl").read_bytes().startswith(kept)
+    plain, killed = (
+        {x["key"]: judged(x) for x in lines_of(tmp_path / n)} for n in ("plain", "killed")
+    )
+    assert len(plain) == len(sources)
+    assert killed == plain
+    statuses = {entry["status"] for a in plain.values() for entry in a["profile"].values()}
+    assert {"held", "broken", "refused"} <= statuses
+
+
+def judged(line):
+    """What a line says of its kernel, but for the seconds that its cases took."""
+    return json.loads(
+        json.dumps(line["attempt"]),
+        object_hook=lambda found: {k: v for k, v in found.items() if k != "seconds"},
+    )
 
 
 def test_a_mistake_that_is_found_late_leaves_no_run_behind(kt, handed_in, tmp_path):
