@@ -125,3 +125,64 @@ def test_a_kernel_whose_arguments_do_not_fit_is_refused_by_its_signature(
     ran = kt("check", candidate(source), *given)
     assert ran.code == 1
     assert "any_name(x) cannot take 'scale'" in ran.out
+
+
+def test_what_was_learned_is_told_in_one_line(kt, reference, candidate, tmp_path):
+    given = ("--reference", reference(), "--cases", 4, "--out", tmp_path / "run", *ON_CPU)
+    ran = kt("check", candidate(RIGHT), *given)
+    said = "learned row_rms(x[rows, columns], scale[rows], eps=1e-06) in float32"
+    assert said in ran.err
+
+
+def test_what_was_learned_is_written_out_as_a_declaration(kt, reference, candidate, tmp_path):
+    written = tmp_path / "my_tasks.py"
+    ran = kt("tasks", "--from", reference(), "-o", written)
+    assert (ran.code, ran.out) == (0, "")
+    given = ("--tasks", written, "--cases", 8, "--out", tmp_path / "run", "--json", *ON_CPU)
+    source = RIGHT.replace("any_name", "row_rms")
+    document = json.loads(kt("check", candidate(source), *given).out)
+    assert (document["task"], document["verdict"]) == ("my_tasks/row_rms", "pass")
+
+
+def test_a_declaration_replaces_no_file(kt, reference):
+    path = reference()
+    ran = kt("tasks", "--from", path, "-o", path)
+    assert (ran.code, path.read_text()) == (2, REFERENCE)
+
+
+def test_the_reference_is_the_eager_baseline(kt, reference, candidate, tmp_path):
+    given = ("--reference", reference(), "--against", "eager", "--budget", 0, "--json", *ON_CPU)
+    document = json.loads(kt("time", candidate(RIGHT), *given).out)
+    assert [[*shape["baselines"]] for shape in document["shapes"]] == [["eager"], ["eager"]]
+
+
+def test_a_minimized_finding_has_a_script_with_the_kernel(kt, found, tmp_path):
+    (finding,) = (found / "findings").glob("*.json")
+    script = tmp_path / "shown.py"
+    ran = kt("minimize", finding, "--script", script, *ON_CPU)
+    assert (ran.code, "any_name" in script.read_text()) == (0, True)
+
+
+MODEL = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+
+
+def get_inputs():
+    return [torch.rand(16, 96)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_file_in_kernelbenchs_form_is_a_reference(kt, reference, candidate, tmp_path):
+    source = MODEL.split("def get_inputs")[0].replace("class Model", "class ModelNew")
+    given = ("--reference", reference(MODEL), "--cases", 6, "--out", tmp_path / "run", "--json")
+    document = json.loads(kt("check", candidate(source), *given, *ON_CPU).out)
+    assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")

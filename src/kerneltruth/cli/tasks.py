@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,13 @@ def tasks_(
     ] = None,
     tasks: options.TasksFile = None,
     reference: options.Reference = None,
+    declared_from: Annotated[
+        Path | None,
+        typer.Option("--from", help="Write a declaration to edit of what this reference takes."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where --from writes; not replaced.")
+    ] = None,
     contract: options.ShownContract = None,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
@@ -29,6 +37,11 @@ def tasks_(
     from kerneltruth.report.tasks_view import tasks_view
     from kerneltruth.suites.listing import list_tasks, show_task
 
+    if declared_from is not None:
+        _declare(declared_from, out)
+        return
+    if out is not None:
+        raise UserError("--out: only --from writes a file; name a reference with it")
     if name is None and contract is not None:
         raise UserError("--contract: it is shown of one task; name it: `kerneltruth tasks NAME`")
     chosen = options.chosen_suite(suite, tasks, reference)
@@ -38,3 +51,21 @@ def tasks_(
         else show_task(name, chosen, contract or DEFAULT_CONTRACT)
     )
     options.show_document(found, tasks_view, as_json)
+
+
+def _declare(reference: Path, out: Path | None) -> None:
+    """Print or write the declaration of a reference."""
+    from kerneltruth.errors import UserError
+    from kerneltruth.report.terminal import say
+    from kerneltruth.suites.listing import declare
+
+    if out is not None and out.exists():
+        raise UserError(f"--out {out}: it exists; name a new file")
+    text = declare(reference)
+    if out is None:
+        say(text.rstrip())
+        return
+    try:
+        out.write_text(text, "utf-8")
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}; name a file in a folder") from error

@@ -41,7 +41,8 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.foreign import opened, own_reference
+from kerneltruth.suites.kernelbench.declaration import in_one_line
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
@@ -73,6 +74,9 @@ def judge_file(
     """Judge the file with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner) as suite:
         options = replace(options, suite=suite)
+        own = own_reference(suite)
+        if own is not None and own[0].function is not None:
+            yield Step(done=0, total=1, text=in_one_line(*own), notable=True)
         policy = choose_policy(options.bounds, tf32=options.tf32)
         evaluator = Evaluator(policy=policy, runner=runner)
         machine = functools.partial(environment, runner.device)

@@ -16,8 +16,10 @@ from kerneltruth.suites.declared import DECLARED, read_tasks, suite_of
 from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
 from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
 from kerneltruth.suites.kernelbench.problem import Problem, read_problems, read_reference
+from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
 from kerneltruth.suites.kernelbench.tasks import REFERENCE
+from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, register, tasks_of
 
 # Keys of a finding's environment for a foreign task: its origin, and its problem's hash.
@@ -118,6 +120,15 @@ def data_set_at(suite: str, runner: Runner) -> DataSet:
         UserError: no path, or no definitions there.
     """
     return open_data_set(_path(suite), runner)
+
+
+def own_reference(suite: str | None) -> tuple[Problem, Schema, Task] | None:
+    """Return what is known of a user's own reference, if the registered suite is one."""
+    found = tasks_of(suite) if suite == REFERENCE else None
+    if not isinstance(found, Problems):
+        return None
+    ((name, problem),) = found.problems.items()
+    return problem, found.schema(name), found[f"{REFERENCE}/{name}"]
 
 
 def data_set_of(suite: str) -> DataSet | None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from kerneltruth.cases.promised import promises_of
 from kerneltruth.documents.facts import TaskDim, TaskFacts, TaskOutput, TasksDocument
+from kerneltruth.errors import UserError
 from kerneltruth.oracle.contract import DEFAULT_CONTRACT, contract_named
-from kerneltruth.suites.foreign import is_foreign, is_one_file, listed_at, opened
+from kerneltruth.suites.foreign import (
+    is_foreign,
+    is_one_file,
+    listed_at,
+    opened,
+    own_reference,
+)
+from kerneltruth.suites.kernelbench.declaration import declaration_of
+from kerneltruth.suites.kernelbench.tasks import REFERENCE
 from kerneltruth.suites.terms import contract_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
@@ -36,6 +47,22 @@ def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) ->
         task = find(name, own)
         shown = replace(_describe(task), contract=contract_of(task, terms))
         return TasksDocument(tasks=(shown,))
+
+
+def declare(reference: Path) -> str:
+    """Return a file for `--tasks` that declares what a reference was found to take.
+
+    Raises:
+        UserError: the file is no reference, or has KernelBench's form.
+    """
+    with opened(f"{REFERENCE}:{reference}") as suite:
+        found = own_reference(suite)
+        if found is None or found[0].function is None:
+            raise UserError(
+                f"--from {reference}: it has KernelBench's form, which a declaration cannot "
+                "express; use it as it is, with --reference"
+            )
+        return declaration_of(*found)
 
 
 def _outline(task: Listed) -> TaskFacts:

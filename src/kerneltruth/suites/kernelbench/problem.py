@@ -145,7 +145,7 @@ def read_reference(path: Path) -> Problem:
     return Problem(
         level=0,
         number=0,
-        title=path.stem,
+        title=plain.name,
         source=source,
         constants=constants_of_inputs(tree, plain.makes, held),
         says=" ".join((says or "").split()),
