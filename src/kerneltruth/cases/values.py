@@ -149,7 +149,12 @@ def draw(  # noqa: PLR0913 - what a tensor may be, in its many parts
         values = values.to(torch_dtype(own))
     elif spec.kind in ("bool", "mask", "integer") and own == "bool":
         values = _bools(rows, columns, recipe, rng, covered=spec.kind == "mask")
-    elif spec.kind in ("int8", "int32", "int64") or (spec.kind == "integer" and own != "bool"):
+    elif spec.kind == "packed_int4":
+        halves = _integers(rows, 2 * columns, recipe, rng, (0, 15))
+        values = (halves[:, ::2] + 16 * halves[:, 1::2]).to(torch.uint8)
+    elif spec.kind in ("int8", "uint8", "int32", "int64") or (
+        spec.kind == "integer" and own != "bool"
+    ):
         info = torch.iinfo(torch_dtype(own))
         values = _integers(rows, columns, recipe, rng, (info.min, info.max)).to(torch_dtype(own))
     elif spec.kind == "weight":

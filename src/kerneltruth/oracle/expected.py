@@ -140,6 +140,19 @@ def _bound(
 ) -> torch.Tensor:
     if policy.method != "spread":
         return bounds.absolute_bound(task, dtype, value, policy)
+    bound = _spread(task, case, dtype, value, index, made, policy)
+    return bound.clamp_min(task.admitted[dtype]) if dtype in task.admitted else bound
+
+
+def _spread(
+    task: Task,
+    case: Case,
+    dtype: str,
+    value: torch.Tensor,
+    index: int,
+    made: Evaluations,
+    policy: Policy,
+) -> torch.Tensor:
     bound = bounds.spread_bound(
         task,
         case,

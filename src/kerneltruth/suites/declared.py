@@ -47,7 +47,8 @@ class DeclaredTasks(Mapping[str, Task]):
         for task in tasks:
             with _locating(path, _first_line(task)):
                 try_reference(task)
-        self._tasks = {task.key: task for task in (replace(t, suite=self.suite) for t in tasks)}
+        own = (replace(t, suite=self.suite, admitted=t.tolerance) for t in tasks)
+        self._tasks = {task.key: task for task in own}
 
     def __getitem__(self, key: str) -> Task:
         return self._tasks[key]

@@ -42,6 +42,8 @@ KINDS = {
     "bool": "bool",
     "mask": "bool, at least one True in each row of the last dim, unless the recipe says otherwise",
     "int8": "int8, whole range",
+    "uint8": "uint8, whole range",
+    "packed_int4": "uint8, two int4 in each byte, whole range of both",
     "int32": "int32",
     "int64": "int64",
     "float32": "float32 whatever the case's dtype",
@@ -175,7 +177,7 @@ class TensorSpec:
         """Return the tensor's dtype when the case's dtype is `working`."""
         if self.kind in _WORKING:
             return working
-        fixed = {"mask": "bool"} | dict.fromkeys(INDEX_KINDS, self.stored)
+        fixed = {"mask": "bool", "packed_int4": "uint8"} | dict.fromkeys(INDEX_KINDS, self.stored)
         return fixed.get(self.kind, self.kind)
 
 

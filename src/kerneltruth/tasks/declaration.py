@@ -61,7 +61,8 @@ class Declaration:
         bytes: least bytes moved, an expression that may name `itemsize` too, the bytes of an
             element of the case's dtype; None means each input read once and each output written
             once.
-        tolerance: absolute tolerance by dtype for the `fixed` bound, where one is published.
+        tolerance: absolute error by dtype that is right for a task of a user's file; for one of a
+            published benchmark, what that admits (the `fixed` bound, and a peer's check).
         mutates: inputs that the operator writes in place, by contract, with the condition under
             which it does. They are compared as the outputs of their name; if there are none, and
             nothing is returned, as the outputs in order.

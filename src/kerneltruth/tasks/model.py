@@ -91,6 +91,7 @@ class Task:
         further: attributes of which only the default is required, and why. A fault at other values
             is reported and fails no candidate.
         smaller: attributes that show a fault in few elements; no case begins there.
+        admitted: absolute errors by dtype that are right however small the bound.
         where: what further names in expressions stand for.
     """
 
@@ -132,6 +133,7 @@ class Task:
     first: Mapping[str, Scalar] = field(default_factory=dict)
     further: Mapping[str, str] = field(default_factory=dict)
     smaller: tuple[Mapping[str, Scalar], ...] = ()
+    admitted: Mapping[str, float] = field(default_factory=dict)
     where: Mapping[str, Rule] = field(default_factory=dict)
 
     @property

@@ -26,9 +26,12 @@ def check(task: Task) -> None:
     _check_names(task)
     _check_reference(task)
     _check_sizes(task)
-    for dtype in (*task.dtypes, *task.extended_dtypes):
+    for dtype in (*task.dtypes, *task.extended_dtypes, *task.tolerance):
         if dtype not in DTYPES:
             raise DeclarationError(f"dtype {dtype!r}: must be one of {', '.join(DTYPES)}")
+    wrong = [f"{dtype}: {t}" for dtype, t in task.tolerance.items() if not t >= 0]
+    if wrong:
+        raise DeclarationError(f"tolerance {wrong[0]}: give an absolute error of 0 or more")
     if not task.outputs:
         raise DeclarationError("no output: give outputs=(Output(), ...), one for each result")
 

@@ -151,6 +151,15 @@ def test_integers_reach_both_ends_of_their_range():
     assert values.min() == -128
     assert values.max() == 127
     assert _draw("uniform", kind="int64").max() == 2**63 - 1
+    assert _draw("uniform", kind="uint8", shape=(2, 2)).max() == 255
+
+
+def test_both_halves_of_a_packed_byte_reach_both_ends_of_their_range():
+    packed = _draw("uniform", kind="packed_int4")
+    assert packed.dtype == torch.uint8
+    for half in (packed & 15, packed >> 4):
+        assert {0, 15} <= {*half.flatten().tolist()}
+    assert _draw("ones", kind="packed_int4").unique().tolist() == [0x11]
 
 
 def test_a_mask_covers_every_row_unless_the_recipe_says_otherwise():

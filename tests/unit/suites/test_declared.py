@@ -6,7 +6,10 @@ import sys
 import pytest
 import torch
 
+from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.errors import UserError
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import expect
 from kerneltruth.suites.declared import eager, read_tasks
 
 TASK = """
@@ -87,6 +90,7 @@ def test_what_a_declaration_need_not_say_has_a_default(file):
         ("x + by,", "x + by,\n    outputs=(),", r":6: no output: give outputs="),
         ("x + by,", "x + by,\n    dtype=1,", r":6: task\(\) got an unexpected keyword .*'dtype'"),
         ("x + by,", "x + by,\n    dtypes=('fp16',),", r":6: dtype 'fp16': must be one of float32"),
+        ("x + by,", "x + by,\n    tolerance={'int8': -1},", r":6: tolerance int8: -1: give an abs"),
         (
             "x + by,",
             "x + by,\n    benchmark={'M': 1},",
@@ -162,3 +166,13 @@ def test_the_eager_baseline_writes_what_the_contract_says(file, outputs, returne
     made = called(file(TASK.replace("x + by,", more)), x=x, by=2.0)
     assert x.unique().tolist() == [3.0 if returned is None else -1.0]
     assert (made if made is None else made.unique().item()) == returned
+
+
+def test_a_tolerance_is_admitted_whatever_the_bound(file):
+    path = file(TASK.replace("x + by,", "x + by,\n    tolerance={'float32': 0.5},"))
+    task = read_tasks(path)["my_tasks/shifted"]
+    case = benchmark_case(task, 0, "float32")
+    (expected,) = expect(task, case, Policy()).outputs
+    assert float(expected.bound.min()) == 0.5
+    (narrow,) = expect(task, benchmark_case(task, 0, "float16"), Policy()).outputs
+    assert float(narrow.bound.max()) < 0.5
