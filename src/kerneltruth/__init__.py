@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     )
     from kerneltruth.library.candidates import NamedCandidate
     from kerneltruth.library.checking import KernelIncorrect, assert_correct, check
-    from kerneltruth.library.judge import CheckOptions, Judge
+    from kerneltruth.library.judge import Judge
+    from kerneltruth.library.options import CheckOptions
     from kerneltruth.library.report import FoundFailure, Report
 
 __version__ = "0.1.0"
@@ -45,7 +46,8 @@ _HOMES = {
     "kerneltruth.errors": ("EnvironmentFault", "InternalError", "KernelTruthError", "UserError"),
     "kerneltruth.library.candidates": ("NamedCandidate",),
     "kerneltruth.library.checking": ("KernelIncorrect", "assert_correct", "check"),
-    "kerneltruth.library.judge": ("CheckOptions", "Judge"),
+    "kerneltruth.library.judge": ("Judge",),
+    "kerneltruth.library.options": ("CheckOptions",),
     "kerneltruth.library.report": ("FoundFailure", "Report"),
 }
 

@@ -8,7 +8,8 @@ from typing import Unpack
 
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.library.candidates import Judgeable
-from kerneltruth.library.judge import CheckOptions, Judge
+from kerneltruth.library.judge import Judge
+from kerneltruth.library.options import CheckOptions
 from kerneltruth.library.report import Report
 
 # By process and device: a forked child makes its own.

@@ -9,16 +9,15 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.engine.requests import CONTRACT, Explain
 from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Judgeable, Source, source_in
 from kerneltruth.library.link import ServerLink
-from kerneltruth.library.messages import Checked, CheckMessage, Timed, TimeMessage
+from kerneltruth.library.messages import Checked, Timed, TimeMessage
+from kerneltruth.library.options import CheckOptions, message_of, suite_in
 from kerneltruth.library.report import FoundFailure, Report
 
 if TYPE_CHECKING:
@@ -30,43 +29,6 @@ AHEAD = 4
 AHEAD_OF_LIST = 256
 # As long as those that commands draw.
 _SEED_BITS = 32
-
-
-class CheckOptions(TypedDict, total=False):
-    """What a check may be told; the command `check` has the same options.
-
-    Attributes:
-        task: what the kernel must compute, such as `softmax`; by default the function's name says
-            it.
-        suite: where the task is looked for, such as `core` or `kernelbench:PATH`.
-        contract: what decides: `published`, `core` (the default) or `torch`.
-        cases: how many cases are judged; by default 48, or more where the task promises more.
-        seed: of all cases; by default one that is drawn when the Judge is made.
-        dtypes: only these, such as `float16`.
-        strategies: only these makers of cases.
-        require_kernel: whether a right result must be the work of the candidate's own kernels.
-        timeout: seconds allowed for one call of the kernel; 20 by default.
-        explain: what a failure's smallest case may cost: `brief` (up to a second, the default),
-            `full` (up to 20 seconds) or `none`.
-        out: a folder that is made to hold the run; by default nothing is written.
-
-    Examples:
-        >>> few: kt.CheckOptions = {"task": "relu", "cases": 4, "contract": "published"}
-        >>> kt.check(relu, device="cpu", **few).document.contract
-        'published'
-    """
-
-    task: str | None
-    suite: str | None
-    contract: str
-    cases: int | None
-    seed: int | None
-    dtypes: Sequence[str]
-    strategies: Sequence[str]
-    require_kernel: bool
-    timeout: float
-    explain: Explain
-    out: str | os.PathLike[str] | None
 
 
 class Judge:
@@ -164,7 +126,7 @@ class Judge:
             Report(name='mine', task='relu', verdict='fail', kind='value', cases=..., score=...)
         """
         source = source_in(candidate)
-        return _report(source, _awaited(self._ask(source, options)))
+        return _of_a_task(_report(source, _awaited(self._ask(source, options))))
 
     async def acheck(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
         """Judge one candidate, as `check` does; cancelling it frees the judge.
@@ -179,7 +141,7 @@ class Judge:
 
         source = source_in(candidate)
         future = await asyncio.to_thread(self._ask, source, options)
-        return _report(source, await asyncio.wrap_future(future))
+        return _of_a_task(_report(source, await asyncio.wrap_future(future)))
 
     def check_many(
         self, candidates: Iterable[Judgeable], **options: Unpack[CheckOptions]
@@ -226,6 +188,7 @@ class Judge:
         *,
         task: str | None = None,
         suite: str | None = None,
+        reference: str | os.PathLike[str] | None = None,
         against: Sequence[str] = (),
         dtype: str | None = None,
         budget: float = 2.0,
@@ -239,6 +202,7 @@ class Judge:
             candidate: as for `check`.
             task: what it computes; by default the function's name says it.
             suite: where the task is looked for.
+            reference: a file of the user's own, which is the task.
             against: the baselines: `eager`, `compile`, `control`; by default the usual ones.
             dtype: in which it is timed; by default the task's own.
             budget: seconds for each shape.
@@ -259,7 +223,7 @@ class Judge:
             source=source.text,
             entry=source.entry,
             task=source.task or task,
-            suite=suite,
+            suite=suite_in(suite, reference),
             dtype=dtype,
             baselines=tuple(against),
             budget_s=budget,
@@ -270,7 +234,7 @@ class Judge:
         return answer.document
 
     def _ask(self, source: Source, options: CheckOptions) -> Future[Checked | Timed]:
-        return self._linked().ask(_message(source, options, self._seed))
+        return self._linked().ask(message_of(source, options, self._seed))
 
     def _linked(self) -> ServerLink:
         """Return the link to the server, which is started if there is none.
@@ -343,6 +307,17 @@ class Judge:
                 future.cancel()
 
 
+def _of_a_task(report: Report) -> Report:
+    """Refuse a candidate whose task neither the caller nor its source says.
+
+    Raises:
+        UserError: there is no task.
+    """
+    if report.verdict == "compile_error" and not report.task:
+        raise UserError(report.detail)
+    return report
+
+
 def _awaited(future: Future[Checked | Timed]) -> Checked | Timed:
     """Wait for an answer; a Ctrl-C tells the server that nobody waits any more."""
     try:
@@ -350,31 +325,6 @@ def _awaited(future: Future[Checked | Timed]) -> Checked | Timed:
     except BaseException:
         future.cancel()
         raise
-
-
-def _message(source: Source, options: CheckOptions, seed: int) -> CheckMessage:
-    unknown = [name for name in options if name not in CheckOptions.__annotations__]
-    if unknown:
-        known = ", ".join(CheckOptions.__annotations__)
-        raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
-    given = options.get("seed")
-    out = options.get("out")
-    return CheckMessage(
-        file=source.file,
-        source=source.text,
-        entry=source.entry,
-        task=source.task or options.get("task"),
-        suite=options.get("suite"),
-        contract=options.get("contract", CONTRACT),
-        cases=options.get("cases"),
-        seed=seed if given is None else given,
-        dtypes=tuple(options.get("dtypes", ())),
-        strategies=tuple(options.get("strategies", ())),
-        require_kernel=options.get("require_kernel", False),
-        deadline_s=options.get("timeout", 20.0),
-        explain=options.get("explain", "brief"),
-        out=None if out is None else str(Path(out).absolute()),
-    )
 
 
 def _report(source: Source, answer: Checked | Timed, index: int = 0) -> Report:

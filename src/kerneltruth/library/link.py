@@ -215,8 +215,11 @@ def _error(refused: QuestionRefused) -> KernelTruthError:
 
 
 def _as_argument(reason: str) -> str:
-    """Name arguments where a message names options of the command."""
-    return _OPTION.sub(lambda found: found[1].replace("-", "_"), reason)
+    """Name arguments where a message names options of the command, but for shown commands."""
+    parts = reason.split("`")
+    for place in range(0, len(parts), 2):
+        parts[place] = _OPTION.sub(lambda found: found[1].replace("-", "_"), parts[place])
+    return "`".join(parts)
 
 
 def _started(settings: Settings, log: IO[bytes]) -> tuple[socket.socket, subprocess.Popen[bytes]]:

@@ -113,8 +113,8 @@ class QueuedQuestion:
 
     @property
     def task(self) -> str:
-        """The task as the caller names it, or the file's name."""
-        return self.about.task or self.about.file
+        """The task as the caller names it, or the file's name, with its suite."""
+        return f"{self.about.suite or ''}/{self.about.task or self.about.file}"
 
 
 Question: TypeAlias = Ask | Cancel

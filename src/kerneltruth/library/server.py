@@ -114,7 +114,7 @@ class Lane:
     def _fork(self) -> AnyJudge:
         from kerneltruth.library.work import QuestionWorker
 
-        return JudgeProcess(QuestionWorker(self.runner))
+        return JudgeProcess(QuestionWorker(self.runner, self.most))
 
     def remove(self, judge: AnyJudge) -> None:
         """End a judge at once."""

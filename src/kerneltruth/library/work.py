@@ -30,10 +30,10 @@ from kerneltruth.library.messages import (
     TimeMessage,
     encoded,
 )
+from kerneltruth.library.open_suite import OpenSuite
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
-from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.registry import FOREIGN, find, listed_of
 
 D = TypeVar("D")
 
@@ -41,9 +41,16 @@ D = TypeVar("D")
 class QuestionWorker:
     """Answers questions in a judge process; what is warm before the fork is shared."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, judges: int) -> None:
+        """Answer nothing yet.
+
+        Args:
+            runner: of the device.
+            judges: how many share the machine's memory.
+        """
         self._runner = runner
-        self._evaluators: dict[Policy, Evaluator] = {}
+        self._evaluators: dict[tuple[Policy, str], Evaluator] = {}
+        self._suite = OpenSuite(runner, judges)
 
     def __call__(self, job: QueuedQuestion, tell: Callable[[object], None]) -> bytes:
         """Return the answer's bytes.
@@ -60,13 +67,11 @@ class QuestionWorker:
     def _judged(self, options: CheckRequest) -> Judged:
         start = time.monotonic()
         try:
-            with self._room(), opened(options.suite, self._runner) as suite:
-                options = replace(options, suite=suite)
+            with self._room():
+                options = replace(options, suite=self._suite.open(options.suite))
                 steps = judge(options, self._evaluator(options), lambda: self._machine, start)
                 return _last(steps)
         except CandidateError as error:
-            if options.task is None:
-                raise
             return without_trial(options, CompileError(detail=str(error)))
         except MemoryError as error:
             return without_trial(options, Infra(reason=f"the judge ran out of memory: {error}"))
@@ -78,9 +83,13 @@ class QuestionWorker:
 
     def _evaluator(self, options: CheckRequest) -> Evaluator:
         policy = choose_policy(options.bounds, tf32=options.tf32)
-        if policy not in self._evaluators:
-            self._evaluators[policy] = Evaluator(policy=policy, runner=self._runner)
-        return self._evaluators[policy]
+        about = (policy, self._suite.stamp)
+        if about not in self._evaluators:
+            # What is expected of an earlier state of a user's files must not be used again.
+            kept = {k: v for k, v in self._evaluators.items() if not k[1]}
+            made = Evaluator(policy=policy, runner=self._runner)
+            self._evaluators = kept | {about: made}
+        return self._evaluators[about]
 
     @functools.cached_property
     def _machine(self) -> Mapping[str, str | None]:
@@ -117,7 +126,7 @@ def without_trial(options: CheckRequest, verdict: Verdict) -> Judged:
     """Return the result of a candidate that no case could be put to."""
     ref = CandidateRef(sha256="", path=str(options.file), language="unknown", entry="")
     attempt = Attempt(
-        task=find(options.task, options.suite).key if options.task else "",
+        task=_known_task(options),
         candidate=ref,
         verdict=verdict,
         contract=options.contract,
@@ -127,6 +136,14 @@ def without_trial(options: CheckRequest, verdict: Verdict) -> Judged:
         score=0.0,
     )
     return Judged(document=check_document(options, attempt, finding=None, run=None, seconds=0.0))
+
+
+def _known_task(options: CheckRequest) -> str:
+    """Return the task of a request: the one that it names, or the only one of its suite."""
+    if options.task is not None:
+        return find(options.task, options.suite).key
+    listed = listed_of(options.suite) if options.suite in FOREIGN else {}
+    return next(iter(listed.values())).key if len(listed) == 1 else ""
 
 
 def _last(steps: Generator[Step, None, D]) -> D:

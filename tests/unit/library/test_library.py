@@ -85,14 +85,6 @@ def test_a_mistake_names_the_argument_and_not_the_commands_option():
         kt.check(RIGHT, task="relu", dtypes=("int99",), **FEW)
 
 
-def test_a_kernel_is_timed_beside_eager_pytorch():
-    with kt.Judge(device="cpu", workers=1) as judge:
-        timing = judge.time(RIGHT, task="relu", against=("eager",), budget=0.05)
-
-    assert timing.task == "relu"
-    assert all(shape.baselines["eager"].ratio > 0 for shape in timing.shapes)
-
-
 def test_assert_correct_raises_with_the_finding():
     with pytest.raises(kt.KernelIncorrect, match="smallest: M=1 N=1 float32 zeros") as caught:
         kt.assert_correct(CLIPPED, task="relu", **FEW)

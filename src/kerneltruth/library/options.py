@@ -1,0 +1,111 @@
+"""What a check may be told, and the message that it becomes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from kerneltruth.engine.requests import CONTRACT, Explain
+from kerneltruth.errors import UserError
+from kerneltruth.library.candidates import Source
+from kerneltruth.library.messages import CheckMessage
+
+
+class CheckOptions(TypedDict, total=False):
+    """What a check may be told; the command `check` has the same options.
+
+    Attributes:
+        task: what the kernel must compute, such as `softmax`; by default the function's name says
+            it.
+        suite: where the task is looked for, such as `core` or `kernelbench:PATH`.
+        reference: a file of the user's own with a function and `inputs()`, which is the task.
+        tasks: a file of the user's own that declares tasks.
+        entry: the function to call, by its name; by default it is found.
+        contract: what decides: `published`, `core` (the default) or `torch`.
+        cases: how many cases are judged; by default 48, or more where the task promises more.
+        seed: of all cases; by default one that is drawn when the Judge is made.
+        dtypes: only these, such as `float16`.
+        strategies: only these makers of cases.
+        require_kernel: whether a right result must be the work of the candidate's own kernels.
+        timeout: seconds allowed for one call of the kernel; 20 by default.
+        explain: what a failure's smallest case may cost: `brief` (up to a second, the default),
+            `full` (up to 20 seconds) or `none`.
+        out: a folder that is made to hold the run; by default nothing is written.
+
+    Examples:
+        >>> few: kt.CheckOptions = {"task": "relu", "cases": 4, "contract": "published"}
+        >>> kt.check(relu, device="cpu", **few).document.contract
+        'published'
+    """
+
+    task: str | None
+    suite: str | None
+    reference: str | os.PathLike[str] | None
+    tasks: str | os.PathLike[str] | None
+    entry: str | None
+    contract: str
+    cases: int | None
+    seed: int | None
+    dtypes: Sequence[str]
+    strategies: Sequence[str]
+    require_kernel: bool
+    timeout: float
+    explain: Explain
+    out: str | os.PathLike[str] | None
+
+
+def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage:
+    """Return the question that a check asks.
+
+    Args:
+        source: of the candidate.
+        options: as the caller gives them.
+        seed: where the caller gives none.
+
+    Raises:
+        UserError: there is no such option, or two name a suite.
+    """
+    unknown = [name for name in options if name not in CheckOptions.__annotations__]
+    if unknown:
+        known = ", ".join(CheckOptions.__annotations__)
+        raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
+    given = options.get("seed")
+    out = options.get("out")
+    return CheckMessage(
+        file=source.file,
+        source=source.text,
+        entry=source.entry or options.get("entry"),
+        task=source.task or options.get("task"),
+        suite=suite_in(options.get("suite"), options.get("reference"), options.get("tasks")),
+        contract=options.get("contract", CONTRACT),
+        cases=options.get("cases"),
+        seed=seed if given is None else given,
+        dtypes=tuple(options.get("dtypes", ())),
+        strategies=tuple(options.get("strategies", ())),
+        require_kernel=options.get("require_kernel", False),
+        deadline_s=options.get("timeout", 20.0),
+        explain=options.get("explain", "brief"),
+        out=None if out is None else str(Path(out).absolute()),
+    )
+
+
+def suite_in(
+    suite: str | None,
+    reference: str | os.PathLike[str] | None = None,
+    tasks: str | os.PathLike[str] | None = None,
+) -> str | None:
+    """Return the suite that arguments name, with an absolute path: the server has its own folder.
+
+    Raises:
+        UserError: two of them are given.
+    """
+    given = {"suite": suite, "reference": reference, "tasks": tasks}
+    named = [(name, os.fspath(value)) for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise UserError(f"{named[0][0]} and {named[1][0]}: each is a suite; give one of them")
+    if suite is not None:
+        name, colon, path = suite.partition(":")
+        return f"{name}:{Path(path).absolute()}" if colon else suite
+    return f"{named[0][0]}:{Path(named[0][1]).absolute()}" if named else None
