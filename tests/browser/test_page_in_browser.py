@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from visit import Visit
 
-from kerneltruth.analysis.by_obligation import failed_obligations
 from kerneltruth.analysis.illusions import illusion_share
 from kerneltruth.analysis.metrics import rates
+from kerneltruth.analysis.selection import failed_obligations
 from kerneltruth.report.page.wording import share_interval, share_said
 
 

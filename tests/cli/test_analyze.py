@@ -127,6 +127,24 @@ def test_json_holds_every_statistic_with_its_counts(kt, run):
     assert document["portability"] is None
 
 
+def test_answers_are_counted_with_and_without_those_that_have_no_kernel(kt, tmp_path):
+    plain, own = line("t0", "Math", "x", right=True), line("t1", "Math", "x", right=True)
+    plain["attempt"]["torch_only"] = True
+    runs = [write(tmp_path / name, [plain, own]) for name in ("one", "two")]
+    out = ("-o", tmp_path / "page.html")
+
+    def counts(*more):
+        commands = (("analyze", runs[0]), ("report", runs[0], *out), ("compare", *runs))
+        found = [json.loads(kt(*command, *more, "--json").out) for command in commands]
+        return [d.get("attempts", d.get("kernels")) for d in found]
+
+    assert counts() == [2, 2, 2]
+    assert counts("--without-torch-only") == [1, 1, 1]
+    analyzed = json.loads(kt("analyze", runs[0], "--without-torch-only", "--json").out)
+    assert analyzed["torch_only"] == {"answers": 0, "pass": 0}
+    assert "1 of 2 attempts have no kernel of their own" in analyzed["notes"][0]
+
+
 def test_models_are_not_pooled(kt, tmp_path):
     lines = [line(f"t{n}", "Math", "one_shot", n > 2) for n in range(8)]
     other = [line(f"t{n}", "Math", "one_shot", n < 3, ratio=0.5) for n in range(8)]

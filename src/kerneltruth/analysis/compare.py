@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kerneltruth.analysis.by_obligation import failed_obligations, obligation_named
 from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.selection import (
+    ALL,
+    Selection,
+    failed_obligations,
+    obligation_named,
+)
 from kerneltruth.analysis.speeds import baselines_of
 from kerneltruth.clock.statistics.portability import portability
-from kerneltruth.documents.records import Obligation
 from kerneltruth.documents.runs import (
     ChangedObligation,
     CompareDocument,
@@ -23,10 +27,11 @@ from kerneltruth.documents.runs import (
 from kerneltruth.errors import UserError
 
 
-def compare_runs(paths: Sequence[Path], obligation: str | None = None) -> CompareDocument:
+def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocument:
     """Make the document of `compare --json`.
 
-    With an obligation, only kernels that break or refuse it in some run count.
+    Kernels count that break or refuse the obligation of `only` in some run. Those that have no
+    kernel of their own in some run are torch-only.
 
     Raises:
         UserError: no such obligation, fewer than two runs, or one that cannot be read.
@@ -34,9 +39,7 @@ def compare_runs(paths: Sequence[Path], obligation: str | None = None) -> Compar
     if len(paths) < 2:
         raise UserError(f"compare takes two or more runs, got {len(paths)}; name another run")
     studies = [read_study([path]) for path in paths]
-    runs = _aligned([{r.key: r for r in study.attempts} for study in studies])
-    if obligation is not None:
-        runs = _failing(runs, obligation_named(obligation))
+    runs = _selected(_aligned([{r.key: r for r in study.attempts} for study in studies]), only)
     names = sorted({name for known in runs for name in known})
     differing: list[DifferingKernel] = []
     missing: list[MissingKernel] = []
@@ -66,10 +69,14 @@ def compare_runs(paths: Sequence[Path], obligation: str | None = None) -> Compar
     )
 
 
-def _failing(runs: Sequence[dict[str, Result]], obligation: Obligation) -> list[dict[str, Result]]:
-    """Return the kernels that break or refuse an obligation in some run."""
-    failing = {n for known in runs for n, r in known.items() if obligation in failed_obligations(r)}
-    return [{n: r for n, r in known.items() if n in failing} for known in runs]
+def _selected(runs: Sequence[dict[str, Result]], only: Selection) -> list[dict[str, Result]]:
+    """Return the kernels that count, of each run."""
+    named = None if only.obligation is None else obligation_named(only.obligation)
+    every = [item for known in runs for item in known.items()]
+    left = {n for n, r in every if named is None or named in failed_obligations(r)}
+    if only.without_torch_only:
+        left -= {n for n, r in every if r.torch_only}
+    return [{n: r for n, r in known.items() if n in left} for known in runs]
 
 
 def _shared(runs: Sequence[dict[str, Result]]) -> list[tuple[str, list[Result]]]:

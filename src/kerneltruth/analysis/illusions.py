@@ -12,6 +12,8 @@ from kerneltruth.analysis.groups import grouped, labels
 from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
+from kerneltruth.analysis.selection import failed_obligations
+from kerneltruth.documents.contracts import TEXTS, ContractText
 from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.rates import IllusionRates, IllusionRecord, Place
 
@@ -88,6 +90,12 @@ def illusions(study: Study) -> tuple[IllusionRecord, ...]:
     return tuple(_illusion(r, study) for r in study.distinct if is_illusion(r))
 
 
+def contracts_of(study: Study) -> dict[str, ContractText]:
+    """Return the contracts that decided, by name, each with its reason and source."""
+    named = {r.contract for r in study.distinct}
+    return {name: text for name, text in TEXTS.items() if name in named}
+
+
 def _illusion(result: Result, study: Study) -> IllusionRecord:
     run = study.runs[result.run].path
     return IllusionRecord(
@@ -99,6 +107,7 @@ def _illusion(result: Result, study: Study) -> IllusionRecord:
         model=result.model,
         checks=tuple(sorted(name for name, says in result.checks.items() if says == PASSED)),
         contract=result.contract,
+        obligations=failed_obligations(result),
         place=place_of(result),
         verdict=result.verdict,
         kind=result.kind,

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from kerneltruth.analysis.by_obligation import only_failing
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
+from kerneltruth.analysis.selection import ALL, Selection, selected
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.documents.facts import ReferenceRecord
 from kerneltruth.documents.model import Json
@@ -69,12 +69,8 @@ class Study:
         return self.runs[result.run].device
 
 
-def read_study(
-    paths: Sequence[Path], *, kept: Kept = "best", obligation: str | None = None
-) -> Study:
-    """Read runs.
-
-    With an obligation, only attempts that break or refuse it count.
+def read_study(paths: Sequence[Path], *, kept: Kept = "best", only: Selection = ALL) -> Study:
+    """Read runs; the attempts that `only` selects count.
 
     Raises:
         UserError: no such obligation, no run at a path, the same one twice, a damaged one, or one
@@ -97,7 +93,7 @@ def read_study(
         attempts += results
         notes += said
         tasks |= read_tasks(path)
-    left, narrowed = only_failing(attempts, obligation)
+    left, narrowed = selected(attempts, only)
     return study_of(runs, left, kept=kept, tasks=tasks, notes=[*narrowed, *notes])
 
 

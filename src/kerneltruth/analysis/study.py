@@ -19,12 +19,18 @@ from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.groups import DTYPE, METHOD, check_dimensions
-from kerneltruth.analysis.illusions import illusion_rates, illusion_share, illusions
+from kerneltruth.analysis.illusions import (
+    contracts_of,
+    illusion_rates,
+    illusion_share,
+    illusions,
+)
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY
+from kerneltruth.analysis.selection import Selection
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
 from kerneltruth.analysis.survival import illusion_places, survival
 from kerneltruth.analysis.trajectories import trajectories
@@ -69,7 +75,7 @@ class AnalyzeOptions:
         ps: of fast_p.
         ks: of pass@k.
         kept: which round of an answer counts.
-        obligation: only attempts that break or refuse it count; None for all.
+        obligation: see `Selection`; likewise `without_torch_only`.
     """
 
     runs: tuple[Path, ...]
@@ -78,6 +84,7 @@ class AnalyzeOptions:
     ks: tuple[str, ...] = ()
     kept: str = "best"
     obligation: str | None = None
+    without_torch_only: bool = False
     csv: Path | None = None
     parquet: Path | None = None
     bibtex: bool = False
@@ -97,9 +104,10 @@ def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
     if options.kept not in KEPT:
         raise UserError(f"--keep {options.kept}: must be {' or '.join(KEPT)}")
     with without_garbage_collection():
-        study = read_study(
-            options.runs, kept=cast(Kept, options.kept), obligation=options.obligation
+        only = Selection(
+            obligation=options.obligation, without_torch_only=options.without_torch_only
         )
+        study = read_study(options.runs, kept=cast(Kept, options.kept), only=only)
         made = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
         return _exported(study, options, made)
 
@@ -147,6 +155,7 @@ def tables(
                 IllusionRatesBy(by=by, rows=illusion_rates(study, by)) for by in (CATEGORY, METHOD)
             ),
             findings=illusions(study),
+            contracts=contracts_of(study),
         ),
         survival=SurvivalTables(
             overall=survival(study),

@@ -27,6 +27,7 @@ def analyze(
     ] = None,
     kept: options.KeptRound = "best",
     obligation: options.OnObligation = None,
+    without_torch_only: options.WithoutTorchOnly = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write all attempts here.")] = None,
     parquet: Annotated[
         Path | None, typer.Option("--parquet", help="Write all attempts here; needs pyarrow.")

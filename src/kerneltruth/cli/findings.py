@@ -74,14 +74,17 @@ def minimize(
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run directories.")],
     obligation: options.OnObligation = None,
+    without_torch_only: options.WithoutTorchOnly = False,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
     seed: options.NoSeed = 0,
 ) -> None:
     """Compare runs of the same kernels, repeated or on several devices: verdicts and speedups."""
     from kerneltruth.analysis.compare import compare_runs
+    from kerneltruth.analysis.selection import Selection
     from kerneltruth.report.compare_view import compare_view
 
-    document = compare_runs(runs, obligation)
+    only = Selection(obligation=obligation, without_torch_only=without_torch_only)
+    document = compare_runs(runs, only)
     options.show_document(document, compare_view, as_json)
     raise typer.Exit(exit_codes.of_compare(document))

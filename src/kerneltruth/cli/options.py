@@ -117,6 +117,12 @@ OnObligation = Annotated[
         "--obligation", metavar="NAME", help="Only kernels that break or refuse this obligation."
     ),
 ]
+WithoutTorchOnly = Annotated[
+    bool,
+    typer.Option(
+        "--without-torch-only", help="Leave out answers that have no kernel of their own."
+    ),
+]
 JUnit = Annotated[
     Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")
 ]

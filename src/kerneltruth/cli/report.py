@@ -23,11 +23,13 @@ def report(
     title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
     keep: options.KeptRound = "best",
     obligation: options.OnObligation = None,
+    without_torch_only: options.WithoutTorchOnly = False,
     as_json: options.AsJson = False,
     device: options.NoDevice = "auto",
     seed: options.StudySeed = 0,
 ) -> None:
     """Make one page of runs; it opens in a browser without a network."""
+    from kerneltruth.analysis.selection import Selection
     from kerneltruth.analysis.study import without_garbage_collection
     from kerneltruth.report.html import page
     from kerneltruth.report.page.document import page_document
@@ -35,8 +37,9 @@ def report(
     from kerneltruth.report.page_view import page_view, summary
 
     check_out(out)
+    only = Selection(obligation=obligation, without_torch_only=without_torch_only)
     with without_garbage_collection():
-        material = collect(runs, kept=keep, obligation=obligation)
+        material = collect(runs, kept=keep, only=only)
         made = page_document(material, title=title, ranks=leaderboard, seed=seed)
     size = write_page(out, page(made))
     options.show_document(summary(made, out=str(out), size=size), page_view, as_json)

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kerneltruth.documents.case import Attribute
+from kerneltruth.documents.contracts import ContractText
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 
 
@@ -46,13 +47,9 @@ class ObligationFacts(Model, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class ContractFacts(Model, frozen=True, kw_only=True):
+class ContractFacts(ContractText, frozen=True, kw_only=True):
     """What a contract makes of a task's obligations, by name."""
 
-    name: str
-    asks: str
-    reason: str
-    source: str
     obligations: dict[str, ObligationFacts]
 
 

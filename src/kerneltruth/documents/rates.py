@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from kerneltruth.documents.contracts import ContractText
 from kerneltruth.documents.estimates import EstimateRecord, GroupRecord, MethodRecord, RateRecord
 from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.records import Obligation
 
 Place = Literal["published", "core", "beyond", "unknown"]
 
@@ -194,6 +196,7 @@ class IllusionRecord(Model, frozen=True, kw_only=True):
         run: path of its run.
         checks: those that certify it.
         contract: whose obligations decided; empty where an earlier version judged.
+        obligations: those that it breaks or refuses a part of.
         place: where it is wrong (see `IllusionPlaces`).
         finding: path of its finding.
     """
@@ -206,6 +209,7 @@ class IllusionRecord(Model, frozen=True, kw_only=True):
     model: str | None
     checks: tuple[str, ...]
     contract: str
+    obligations: tuple[Obligation, ...]
     place: Place | None
     verdict: str
     kind: str | None
@@ -214,10 +218,11 @@ class IllusionRecord(Model, frozen=True, kw_only=True):
 
 
 class IllusionTables(Model, frozen=True, kw_only=True):
-    """All illusions."""
+    """All illusions; `contracts` has those that decided, by name."""
 
     attempts: int
     any_check: RateRecord
     overall: tuple[IllusionRates, ...]
     by: tuple[IllusionRatesBy, ...]
     findings: tuple[IllusionRecord, ...]
+    contracts: dict[str, ContractText]

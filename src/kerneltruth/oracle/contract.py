@@ -1,15 +1,14 @@
-"""Contracts: which obligations decide whether a kernel passes, each set with its reason."""
+"""Contracts: which obligations decide whether a kernel passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from kerneltruth.documents.contracts import TEXTS, ContractName, ContractText
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.obligations import Departure
 
-ContractName = Literal["published", "core", "torch"]
 DEFAULT_CONTRACT: ContractName = "core"
 
 
@@ -18,18 +17,17 @@ class Contract:
     """A named set of obligations that decide a verdict.
 
     Attributes:
-        name: as users choose it.
-        asks: what a kernel has to keep, in a sentence.
-        reason: why that.
-        source: what says so.
+        text: what it asks, in words.
         decides: whether it decides by an obligation, or by this part of one.
     """
 
-    name: ContractName
-    asks: str
-    reason: str
-    source: str
+    text: ContractText
     decides: Callable[[Departure], bool]
+
+    @property
+    def name(self) -> ContractName:
+        """How users choose it."""
+        return self.text.name
 
 
 def _takes_part_in_torch(departure: Departure) -> bool:
@@ -38,31 +36,10 @@ def _takes_part_in_torch(departure: Departure) -> bool:
 
 CONTRACTS: Mapping[ContractName, Contract] = {
     "published": Contract(
-        name="published",
-        asks="the benchmark's own sizes, values, dtype and mode",
-        reason="what the benchmark itself checks, and nothing else: it suits a kernel that is "
-        "written for one size",
-        source="the benchmark's own tests",
-        decides=lambda departure: departure.obligation == "published",
+        text=TEXTS["published"], decides=lambda departure: departure.obligation == "published"
     ),
-    "core": Contract(
-        name="core",
-        asks="the published inputs, other sizes, finite values, the form of results, memory, equal "
-        "results from equal calls, and what else the prompt promises",
-        reason="attributes, dtypes, layouts and gradients count where a sentence of the prompt "
-        "promises them; that other sizes and finite values count is this project's choice, not "
-        "the benchmark's",
-        source="the sentences of the task's published prompt, and this project",
-        decides=lambda departure: departure.promised,
-    ),
-    "torch": Contract(
-        name="torch",
-        asks="all inputs that PyTorch's operator takes",
-        reason="PyTorch's own function does; gradients count where the prompt promises them, since "
-        "they are tried nowhere else",
-        source="PyTorch's operator itself, which is called on every case",
-        decides=_takes_part_in_torch,
-    ),
+    "core": Contract(text=TEXTS["core"], decides=lambda departure: departure.promised),
+    "torch": Contract(text=TEXTS["torch"], decides=_takes_part_in_torch),
 }
 
 

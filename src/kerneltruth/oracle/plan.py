@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerneltruth.documents.case import Case, Domain
-from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, Contract, ContractName
+from kerneltruth.documents.contracts import ContractName
+from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, Contract
 
 CALLS_IN_BUDGET = 10
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import structs
+
 from kerneltruth.cases.promised import Promise, promises_of
 from kerneltruth.documents.facts import ContractFacts, ObligationFacts, PromiseFacts
 from kerneltruth.documents.records import Obligation
@@ -33,10 +35,7 @@ def contract_of(task: Task, contract: Contract) -> ContractFacts:
     found = {d.key: _facts(d, contract, sentences.get(d.key, ())) for d in obligations_of(task)}
     kernel = ObligationFacts(decisive=False, promised=False, reason=NOT_REQUIRED)
     return ContractFacts(
-        name=contract.name,
-        asks=contract.asks,
-        reason=contract.reason,
-        source=contract.source,
+        **structs.asdict(contract.text),
         obligations={**found, "kernel": kernel},
     )
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kerneltruth.analysis.compare import compare_runs
+from kerneltruth.analysis.selection import Selection
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Manifest
 from kerneltruth.errors import UserError
@@ -163,8 +164,19 @@ def test_an_obligation_that_ends_differently_is_listed_with_its_status_in_each_r
 
 def test_only_kernels_that_fail_the_obligation_in_some_run_are_compared(run):
     lines = {"k": profiled(shapes="broken"), "l": profiled(shapes="held")}
-    document = compare_runs([run("a", "cpu", lines), run("b", "cpu", lines)], "shapes")
+    document = compare_runs(
+        [run("a", "cpu", lines), run("b", "cpu", lines)], Selection(obligation="shapes")
+    )
     assert (document.kernels, document.same) == (1, 1)
+
+
+def test_a_kernel_that_is_torch_only_in_some_run_can_be_left_out_of_all(run):
+    plain = line()
+    plain["attempt"]["torch_only"] = True
+    before = run("a", "cpu", {"k": line(), "l": line()})
+    after = run("b", "cpu", {"k": line(), "l": plain})
+    document = compare_runs([before, after], Selection(without_torch_only=True))
+    assert (document.kernels, document.missing) == (1, ())
 
 
 def test_kernels_without_a_profile_are_counted_and_not_compared_by_obligation(run):

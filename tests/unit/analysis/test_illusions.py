@@ -3,7 +3,13 @@
 import pytest
 from results_for_tests import result, study
 
-from kerneltruth.analysis.illusions import illusion_rates, illusion_share, illusions
+from kerneltruth.analysis.illusions import (
+    contracts_of,
+    illusion_rates,
+    illusion_share,
+    illusions,
+)
+from kerneltruth.analysis.results import Obliged
 
 
 def counts(rate):
@@ -45,6 +51,20 @@ def test_each_illusion_names_its_finding_and_the_checks_that_it_fools():
         "nan",
         "run/findings/b.json",
     )
+
+
+def test_an_illusion_names_its_obligations_and_its_contract_says_why_and_by_whom():
+    profile = {"published": Obliged("held"), "dtypes.float16": Obliged("broken")}
+    made = study(result("b", "fail", checks={"kb": "pass"}, profile=profile, contract="core"))
+    (found,) = illusions(made)
+    assert (found.contract, found.obligations, found.place) == ("core", ("dtypes",), "core")
+    (core,) = contracts_of(made).values()
+    assert "a sentence of the prompt" in core.reason
+    assert core.source == "the sentences of the task's published prompt, and this project"
+
+
+def test_an_earlier_version_has_no_contract_to_quote():
+    assert contracts_of(study(*RESULTS)) == {}
 
 
 def test_checks_are_told_apart_and_broken_down():

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
-from kerneltruth.analysis.by_obligation import failed_obligations
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.illusions import checks_of, decided_on, is_illusion, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
 from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
+from kerneltruth.analysis.selection import failed_obligations
 from kerneltruth.analysis.speeds import EAGER, efficiency
 from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.report.page.verdict_map import MARKS

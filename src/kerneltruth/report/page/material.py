@@ -9,6 +9,7 @@ from typing import cast, get_args
 
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.selection import ALL, Selection
 from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import write_whole, writing
@@ -47,15 +48,13 @@ def check_out(out: Path) -> None:
         raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
 
 
-def collect(
-    paths: Iterable[Path], *, kept: str = "best", obligation: str | None = None
-) -> PageMaterial:
-    """Read runs, with the findings and sources of their attempts.
+def collect(paths: Iterable[Path], *, kept: str = "best", only: Selection = ALL) -> PageMaterial:
+    """Read runs, with the findings and sources of the attempts that `only` selects.
 
     Raises:
         UserError: no run at a path, a damaged one, or no such choice of rounds or obligation.
     """
-    study = read_study(tuple(paths), kept=_kept(kept), obligation=obligation)
+    study = read_study(tuple(paths), kept=_kept(kept), only=only)
     findings, unread = _findings(study)
     sources, missing = _sources(study)
     return PageMaterial(
