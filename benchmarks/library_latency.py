@@ -2,9 +2,10 @@
 
     python benchmarks/library_latency.py [--device auto] [--kernels relu softmax] [--rounds 5]
 
-A check is timed in the caller, with a source that differs each time. `Judge.check_many` and
-`kerneltruth run` judge the same controls with the same seed and workers, as whole processes in
-turn; the least of each is compared, since what else runs on the machine only adds.
+A check is timed in the caller: of the same kernel again, and of one whose source differs each time,
+which is compiled anew. `Judge.check_many` and `kerneltruth run` judge the same controls with the
+same seed and workers, as whole processes in turn; the least of each is compared, since what else
+runs on the machine only adds.
 """
 
 from __future__ import annotations
@@ -48,15 +49,16 @@ def import_s(repeats: int) -> list[float]:
     return [float(_out([sys.executable, "-c", code])) for _ in range(repeats)]
 
 
-def check_s(judge: kt.Judge, name: str, repeats: int) -> list[float]:
+def check_s(judge: kt.Judge, name: str, repeats: int, *, new: bool) -> list[float]:
     """Seconds of one check of a control, in a judge that knows its task."""
     entry = next(e for e in ENTRIES if e.name == name)
     text = source(entry)
     judge.check(text, task=entry.task, cases=CASES)
     seconds = []
     for number in range(repeats):
+        another = f"{text}\n# {number} {time.time()}" if new else text
         start = time.perf_counter()
-        report = judge.check(f"{text}\n# {number}", task=entry.task, cases=CASES)
+        report = judge.check(another, task=entry.task, cases=CASES)
         seconds.append(time.perf_counter() - start)
         assert report.passed, report
     return seconds
@@ -109,8 +111,12 @@ def main() -> int:
     rows = [_row("`import kerneltruth`", import_s(10))]
     with kt.Judge(device=device, workers=1, seed=SEED) as judge:
         rows += [
-            _row(f"`Judge.check`, {name}, {CASES} cases", check_s(judge, name, options.repeats))
+            _row(
+                f"`Judge.check`, {CASES} cases: {'a new' if new else 'the same'} {name}",
+                check_s(judge, name, options.repeats, new=new),
+            )
             for name in options.kernels
+            for new in (False, True)
         ]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

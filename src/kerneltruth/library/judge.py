@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # candidates of one task.
 AHEAD = 4
 AHEAD_OF_LIST = 256
+# As of the command.
+TARGETS = ("sm_90",)
 # As long as those that commands draw.
 _SEED_BITS = 32
 
@@ -50,6 +52,7 @@ class Judge:
         devices: Sequence[str] | None = None,
         workers: int | None = None,
         seed: int | None = None,
+        targets: Sequence[str] = TARGETS,
     ) -> None:
         """Describe a judge; its server starts with the `with` block, or at the first use.
 
@@ -60,6 +63,8 @@ class Judge:
             workers: how many candidates are judged at once on each device; by default one for each
                 core, and at most 8 for a GPU.
             seed: of all cases; by default it is drawn.
+            targets: for which Triton kernels are compiled too where a CPU interprets them, as by
+                the command; none of them saves up to a second for each new kernel.
 
         Raises:
             UserError: both `device` and `devices`, or fewer than one worker.
@@ -70,6 +75,7 @@ class Judge:
             raise UserError(f"Judge: workers={workers}: must be at least 1")
         self._devices = tuple(devices) if devices is not None else (device or "auto",)
         self._workers = workers
+        self._targets = tuple(targets)
         self._seed = secrets.randbits(_SEED_BITS) if seed is None else seed
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -252,7 +258,7 @@ class Judge:
             if self._closed:
                 raise UserError("this Judge is closed; make another, or use it within its block")
             if self._link is None:
-                self._link = ServerLink(self._devices, self._workers)
+                self._link = ServerLink(self._devices, self._workers, self._targets)
             return self._link
 
     def _ahead(self, candidates: Iterable[Judgeable]) -> int:

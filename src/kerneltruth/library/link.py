@@ -54,7 +54,9 @@ class ServerLink:
         workers: how many questions it answers at once.
     """
 
-    def __init__(self, devices: tuple[str, ...], workers: int | None) -> None:
+    def __init__(
+        self, devices: tuple[str, ...], workers: int | None, targets: tuple[str, ...]
+    ) -> None:
         """Start a server, and wait until it has its devices; it warms up meanwhile.
 
         Raises:
@@ -69,7 +71,7 @@ class ServerLink:
         self._reader: threading.Thread | None = None
         # Closed with the server.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        settings = Settings(devices=devices, workers=workers, host=self._pid)
+        settings = Settings(devices=devices, workers=workers, targets=targets, host=self._pid)
         ours, self._process = _started(settings, self._log)
         self._pipe = Connection(os.dup(ours.fileno()))
         self._end = weakref.finalize(self, _shut_down, ours, self._process, self._log, self._pid)

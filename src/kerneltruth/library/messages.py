@@ -19,11 +19,13 @@ class Settings(Model, frozen=True, kw_only=True):
     Attributes:
         devices: as the caller names them; each has judges of its own.
         workers: the most judges for each device; None means as many as suit the machine.
+        targets: for which a CPU compiles Triton kernels, besides interpreting them.
         host: the process id of the caller.
     """
 
     devices: tuple[str, ...]
     workers: int | None
+    targets: tuple[str, ...]
     host: int
 
 

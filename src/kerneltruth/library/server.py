@@ -10,7 +10,7 @@ import os
 import sys
 from multiprocessing.connection import Connection, wait
 
-from kerneltruth.engine.devices import begin, choose_devices, new_runner
+from kerneltruth.engine.devices import begin, choose_devices, choose_targets, new_runner
 from kerneltruth.engine.scheduling.judge_process import JudgeProcess, stop
 from kerneltruth.engine.scheduling.scheduler import judges_at_once
 from kerneltruth.errors import EnvironmentFault, KernelTruthError, UserError
@@ -43,7 +43,10 @@ def main() -> None:
     settings = settings_in(sys.argv[2])
     lanes: list[Lane] = []
     try:
-        lanes = [Lane(device, settings.workers) for device in choose_devices(settings.devices)]
+        targets = choose_targets(settings.targets)
+        lanes = [
+            Lane(device, settings.workers, targets) for device in choose_devices(settings.devices)
+        ]
         ready = Ready(
             devices=tuple(lane.runner.device for lane in lanes),
             workers=sum(lane.most for lane in lanes),
@@ -79,8 +82,8 @@ def refusal(number: int | None, error: Exception) -> QuestionRefused:
 class Lane:
     """A device, and the judges that share it."""
 
-    def __init__(self, device: str, workers: int | None) -> None:
-        self.runner: Runner = new_runner(device, ())
+    def __init__(self, device: str, workers: int | None, targets: tuple[str, ...]) -> None:
+        self.runner: Runner = new_runner(device, targets)
         usual = judges_at_once(None)
         self.most = workers or (usual if device == "cpu" else min(usual, JUDGES_PER_GPU))
         self.judges: list[AnyJudge] = []
