@@ -152,6 +152,9 @@ class ServerLink:
             except (EOFError, OSError):
                 self._lost()
                 return
+            except KernelTruthError as error:
+                self._fail(InternalError(f"the judging server sent what cannot be read: {error}"))
+                return
             if self._completed(answer):
                 return
 

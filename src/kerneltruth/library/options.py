@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, get_args
 
+from kerneltruth.documents.model import parse, plain
 from kerneltruth.engine.requests import CONTRACT, Explain
 from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Source
 from kerneltruth.library.messages import CheckMessage
+
+# As of the command: a day, and more cases than any task has.
+MOST_S = 86_400.0
+MOST_CASES = 10**6
 
 
 class CheckOptions(TypedDict, total=False):
@@ -73,7 +78,7 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
     given = options.get("seed")
     out = options.get("out")
-    return CheckMessage(
+    message = CheckMessage(
         file=source.file,
         source=source.text,
         entry=source.entry or options.get("entry"),
@@ -82,13 +87,37 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         contract=options.get("contract", CONTRACT),
         cases=options.get("cases"),
         seed=seed if given is None else given,
-        dtypes=tuple(options.get("dtypes", ())),
-        strategies=tuple(options.get("strategies", ())),
+        dtypes=_several(options.get("dtypes", ())),
+        strategies=_several(options.get("strategies", ())),
         require_kernel=options.get("require_kernel", False),
         deadline_s=options.get("timeout", 20.0),
         explain=options.get("explain", "brief"),
         out=None if out is None else str(Path(out).absolute()),
     )
+    _require_valid(message)
+    return message
+
+
+def _several(names: Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _require_valid(message: CheckMessage) -> None:
+    """Refuse what the server could not read, or the command would not take."""
+    if message.explain not in get_args(Explain):
+        known = ", ".join(get_args(Explain))
+        raise UserError(f"explain={message.explain!r}: must be one of {known}")
+    try:
+        parse(CheckMessage, plain(message))
+    except UserError as error:
+        raise UserError(f"check: {str(error).partition(': ')[2]}; see CheckOptions") from error
+    for name, value, (least, most) in (
+        ("cases", message.cases, (1, MOST_CASES)),
+        ("seed", message.seed, (0, 2**64 - 1)),
+        ("timeout", message.deadline_s, (0.1, MOST_S)),
+    ):
+        if value is not None and not least <= value <= most:
+            raise UserError(f"{name}={value!r}: must be from {least} to {most}")
 
 
 def suite_in(

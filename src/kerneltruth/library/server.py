@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from multiprocessing.connection import Connection, wait
 
 from kerneltruth.engine.devices import begin, choose_devices, choose_targets, new_runner
@@ -60,6 +61,9 @@ def main() -> None:
         pipe.send_bytes(encoded(refusal(None, error)))
     except (EOFError, ConnectionError):
         pass
+    except Exception:
+        # The caller shows the last line.
+        traceback.print_exc()
     finally:
         for lane in lanes:
             lane.close()

@@ -1,5 +1,6 @@
 """`import kerneltruth`: a kernel judged in a few lines, with nothing of the caller changed."""
 
+import json
 import subprocess
 import sys
 
@@ -78,6 +79,47 @@ def test_an_unknown_task_is_the_users_mistake():
 def test_an_unknown_option_is_named():
     with pytest.raises(kt.UserError, match="there is no option 'case'"):
         kt.check(RIGHT, task="relu", device="cpu", case=8)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"cases": 0}, "cases=0: must be from 1"),
+        ({"cases": "8"}, "Expected `int | null`, got `str`"),
+        ({"seed": -1}, "seed=-1: must be from 0"),
+        ({"timeout": 0.0}, "timeout=0.0: must be from 0.1"),
+        ({"explain": "brif"}, "explain='brif': must be one of full, brief, none"),
+        ({"contract": "cor"}, "contract 'cor'"),
+        ({"strategies": "rnd"}, "'rnd'"),
+        ({"task": 3}, "Expected `str | null`, got `int`"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_leaves_the_judge_usable(options, said):
+    with pytest.raises(kt.UserError) as caught:
+        kt.check(RIGHT, **{"task": "relu", **FEW, **options})
+
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert kt.check(RIGHT, task="relu", **FEW).passed
+
+
+def test_the_command_says_the_same(tmp_path):
+    path = tmp_path / "relu.py"
+    path.write_text(CLIPPED)
+    command = [sys.executable, "-m", "kerneltruth", "check", "relu.py", "--json", "--device", "cpu"]
+    ran = subprocess.run(
+        [*command, "--seed", "3", "--cases", "8"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = json.loads(ran.stdout)
+    ours = json.loads(kt.check(path, explain="full", **FEW).to_json())
+
+    differing = {key for key, value in said.items() if ours[key] != value}
+    assert differing == {"candidate", "finding", "run", "seconds"}
+    assert said["candidate"] | {"path": str(path)} == ours["candidate"]
 
 
 def test_a_mistake_names_the_argument_and_not_the_commands_option():
