@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from kerneltruth.engine import submissions
+from kerneltruth.engine import run_scheduler
 from kerneltruth.runs.store import RunStore, load_snapshot
 
 RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
@@ -146,12 +146,12 @@ def test_a_wrong_option_is_one_line(kt, handed_in, arguments, says):
 def test_a_run_that_timed_against_others_is_not_taken_up(kt, handed_in, tmp_path, monkeypatch):
     made = []
 
-    class Recorded(submissions.PerfStage):
+    class Recorded(run_scheduler.PerfStage):
         def __init__(self, evaluator, *, baselines=None):
             super().__init__(evaluator, baselines=baselines)
             made.append(baselines)
 
-    monkeypatch.setattr(submissions, "PerfStage", Recorded)
+    monkeypatch.setattr(run_scheduler, "PerfStage", Recorded)
     run = tmp_path / "run"
     timed = (*ARGUMENTS[:6], "--workers", 1)
     common = ("run", "--candidates", handed_in, "--out", run, *timed)

@@ -37,6 +37,9 @@ def _seconds(help: str) -> Any:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Devices = Annotated[
+    str, typer.Option("--device", help="auto, cpu, cuda, cuda:N, or cuda:all of this machine.")
+]
 NoDevice = Annotated[str, typer.Option("--device", help="Ignored.")]
 Seed = Annotated[int, _seed("Master seed of every random stream.")]
 DrawnSeed = Annotated[

@@ -74,7 +74,7 @@ def run_(
     junit: options.JUnit = None,
     annotations: options.Annotations = False,
     as_json: options.AsJson = False,
-    device: options.Device = "auto",
+    device: options.Devices = "auto",
     seed: options.DrawnSeed = None,
     out: options.Out = None,
     workers: options.Workers = None,

@@ -15,7 +15,14 @@ from kerneltruth.documents.checks import CheckDocument, MinimizeDocument, Replay
 from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.engine.devices import begin, choose_device, choose_targets, new_runner
+from kerneltruth.engine.devices import (
+    ALL,
+    begin,
+    choose_device,
+    choose_devices,
+    choose_targets,
+    new_runner,
+)
 from kerneltruth.engine.requests import (
     EXECUTORS,
     AuditRequest,
@@ -112,16 +119,19 @@ def _run(options: RunRequest) -> Events[RunDocument]:
     if not options.candidates.exists():
         raise UserError(f"--candidates {options.candidates}: there is no such file or folder")
     options = replace(options, targets=choose_targets(options.targets))
-    runner = new_runner(choose_device(options.device), options.targets)
+    if options.device == ALL and options.executor != "local":
+        raise UserError(f"--device {ALL}: Ray hands out GPUs itself; leave out --device")
+    runners = [new_runner(name, options.targets) for name in choose_devices((options.device,))]
     try:
-        # From here on the runner's processes import torch, in parallel with this one.
-        if options.executor == "local":
+        # From here on the runners' processes import torch, in parallel with this one.
+        for runner in runners if options.executor == "local" else ():
             begin(runner, timed="perf" in options.stages)
         from kerneltruth.engine.submissions import judge_submissions
 
-        return (yield from on_one_thread(judge_submissions(options, runner, start)))
+        return (yield from on_one_thread(judge_submissions(options, runners, start)))
     finally:
-        runner.close()
+        for runner in runners:
+            runner.close()
 
 
 def _audit(options: AuditRequest) -> Events[AnyAudit]:

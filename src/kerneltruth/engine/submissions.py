@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -37,13 +36,10 @@ from kerneltruth.engine.outcomes import (
     right_of,
     stages_of,
 )
-from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
 from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, RunRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
-from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
-from kerneltruth.engine.scheduling.second_stage import Then
+from kerneltruth.engine.run_scheduler import scheduler_of
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, judges_at_once
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
@@ -51,26 +47,23 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
-from kerneltruth.suites.foreign import absolute, data_set_of, opened
+from kerneltruth.suites.foreign import data_set_of, opened
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.reference_facts import store_facts
 from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import accepted_by
 
-# Judging is mostly CPU work, so this many judges share a GPU.
-JUDGES_PER_GPU = 8
-
 
 def judge_submissions(
-    options: RunRequest, runner: Runner, start: float
+    options: RunRequest, runners: Sequence[Runner], start: float
 ) -> Generator[Step, None, RunDocument]:
-    """Judge with a runner that is warming up; `start` is when the command began."""
-    with opened(options.suite, runner, judges=judges_at_once(options.workers)) as suite:
-        return (yield from _judge(options, suite or options.suite, runner, start))
+    """Judge with a warming runner for each device; `start` is when the command began."""
+    with opened(options.suite, runners[0], judges=judges_at_once(options.workers)) as suite:
+        return (yield from _judge(options, suite or options.suite, runners, start))
 
 
 def _judge(
-    options: RunRequest, suite: str, runner: Runner, start: float
+    options: RunRequest, suite: str, runners: Sequence[Runner], start: float
 ) -> Generator[Step, None, RunDocument]:
     # Refuse wrong options before anything begins.
     check_baselines(options.against)
@@ -95,7 +88,7 @@ def _judge(
     # As with tests: where nothing failed, all of them are judged.
     entries = [e for e in entries if e.submission.origin in wanted] or entries
     asked: list[object] = [options.suite, options.cases, options.strategies, options.stages]
-    asked += [runner.device]
+    asked += [options.device if len(runners) > 1 else runners[0].device]
     asked += [["contract", options.contract]] if options.contract != CONTRACT else []
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
@@ -106,12 +99,12 @@ def _judge(
         options.out,
         command="run",
         identity=identity,
-        device=runner.device,
+        device=runners[0].device,
         seed=options.seed,
         keep=ListedLine.of,
     ) as store:
         store_facts(store.path, {entry.task.key for entry in entries})
-        run = _Run(options, runner, store, entries)
+        run = _Run(options, runners, store, entries)
         yield from run.judge()
         document = run.document(broken, seconds=time.monotonic() - start)
         store.finish()
@@ -130,12 +123,16 @@ class _Run:
     """A run in progress: what remains to be judged, and the results so far."""
 
     def __init__(
-        self, options: RunRequest, runner: Runner, store: RunStore[ListedLine], entries: list[Entry]
+        self,
+        options: RunRequest,
+        runners: Sequence[Runner],
+        store: RunStore[ListedLine],
+        entries: list[Entry],
     ) -> None:
         self._options = options
         self._store = store
-        self._evaluator = Evaluator(policy=Policy(), runner=runner)
-        self._device = runner.device
+        self._evaluators = [Evaluator(policy=Policy(), runner=runner) for runner in runners]
+        self._device = runners[0].device
         self._compares = options.baselines and "exe" in options.stages
         self._entries = entries
         self._fingerprint: dict[str, str | None] = {}
@@ -160,7 +157,7 @@ class _Run:
 
     def _pass(self, entries: list[Entry], spoilt: list[Entry] | None) -> Iterator[Step]:
         by_key = {entry.key: entry for entry in entries}
-        for event in self._scheduler().run(self._jobs(entries)):
+        for event in scheduler_of(self._options, self._evaluators).run(self._jobs(entries)):
             match event:
                 case Progress():
                     continue
@@ -174,33 +171,6 @@ class _Run:
                 continue
             self._keep(entry, job, evaluation)
             yield self._step(entry.key)
-
-    def _scheduler(self) -> Scheduler[EvaluationRequest, Evaluation]:
-        return self._local() if self._options.executor == "local" else self._on_ray()
-
-    def _local(self) -> LocalPool[EvaluationRequest, Evaluation]:
-        self._evaluator.warm()
-        timed = Then(
-            wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
-            work=PerfStage(self._evaluator, baselines=self._options.against or None).time,
-            lost=_not_timed,
-        )
-        workers = judges_at_once(self._options.workers)
-        return LocalPool(work=self._evaluator.evaluate, workers=workers, then=timed)
-
-    def _on_ray(self) -> RayCluster[EvaluationRequest, Evaluation]:
-        return RayCluster(
-            make=EvaluatorFactory(
-                device=self._device,
-                targets=self._options.targets,
-                policy=Policy(),
-                suite=absolute(self._options.suite),
-                against=self._options.against,
-            ),
-            address=self._options.address,
-            judges=self._options.workers,
-            placement=Placement() if self._device == "cpu" else Placement(gpus=1 / JUDGES_PER_GPU),
-        )
 
     def _jobs(self, entries: list[Entry]) -> Iterator[EvaluationRequest]:
         """Yield jobs as schedulers take them; a submission that cannot run gets an outcome."""
@@ -289,6 +259,10 @@ class _Run:
         said = " ".join(f"{stage} {_short(c)}" for stage, c in self._counts.items())
         return Step(done=done, total=total, text=f"{said}{left}: {text}")
 
+    def _on(self) -> str:
+        name, others = device_name(self._device), len(self._evaluators) - 1
+        return name if not others else f"{name} and {others} more"
+
     def document(self, broken: list[Broken], *, seconds: float) -> RunDocument:
         """Build the document that the command returns."""
         lines = self._store.results()
@@ -313,7 +287,7 @@ class _Run:
             broken=tuple(NotRead(where=b.origin, why=b.reason) for b in broken),
             seconds=seconds,
             attempts_per_hour=3600 * made / seconds if made and seconds else None,
-            device=device_name(self._device),
+            device=self._on(),
             run=str(self._store.path),
         )
 
@@ -334,12 +308,6 @@ def not_valid(lines: Iterable[ListedLine]) -> tuple[NoValidBaseline, ...]:
         NoValidBaseline(task=task, shape=shape, baseline=name, why=why, candidates=count)
         for ((task, shape, name), count), why in zip(counts.items(), reasons.values(), strict=True)
     )
-
-
-def _not_timed(job: EvaluationRequest, evaluation: Evaluation, reason: str) -> Evaluation:
-    """Replace the perf stage of a right candidate that the machine failed to time."""
-    del job
-    return replace(evaluation, perf=CandidateTimes(outcome="infra", detail=reason))
 
 
 def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:

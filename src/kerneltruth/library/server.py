@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 
 from kerneltruth.engine.devices import begin, choose_devices, choose_targets, new_runner
 from kerneltruth.engine.scheduling.judge_process import JudgeProcess, stop
-from kerneltruth.engine.scheduling.scheduler import judges_at_once
+from kerneltruth.engine.scheduling.scheduler import JUDGES_PER_GPU, judges_at_once
 from kerneltruth.errors import EnvironmentFault, KernelTruthError, UserError
 from kerneltruth.library.messages import (
     Ask,
@@ -33,7 +33,6 @@ from kerneltruth.runner.host import Runner
 LOOK_S = 5.0
 # Give up a question after this many deaths of its judge.
 TRIES = 2
-JUDGES_PER_GPU = 8
 AnyJudge = JudgeProcess[QueuedQuestion, bytes]
 
 

@@ -13,7 +13,8 @@ from kerneltruth.documents.verdict import CompileError, Crashed, Failed, Infra, 
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.outcomes import ListedLine
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
-from kerneltruth.engine.submissions import _not_timed, not_valid
+from kerneltruth.engine.run_scheduler import _not_timed
+from kerneltruth.engine.submissions import not_valid
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession

@@ -92,6 +92,10 @@ def test_a_wrong_request_ends_at_its_first_step_and_not_before(request_):
             RunRequest(suite="core", candidates=FILE, stages=("call",), against=("eager",)),
             "--against eager: the stage call times nothing; leave out --against",
         ),
+        (
+            RunRequest(suite="core", candidates=FILE, executor="ray", device="cuda:all"),
+            "--device cuda:all: Ray hands out GPUs itself",
+        ),
         (AuditRequest(budget_s=1.0), "--budget: needs --suite"),
         (AuditRequest(timed=True), "--timed: needs --suite"),
         (AuditRequest(suite="core", out=NOWHERE), "--out: the audit of a suite keeps no run"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -42,11 +42,42 @@ class LocalPool(Generic[J, R]):
 
     def run(self, jobs: Iterable[J]) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
         """Do every job once: see `Scheduler.run`."""
-        judges = _Judges(self, Waiting(jobs))
+        yield from LocalPools(pools=(self,)).run(jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalPools(Generic[J, R]):
+    """Several pools, such as one for each GPU, that take their jobs from the same ones.
+
+    The first pool's `until` is that of all.
+    """
+
+    pools: Sequence[LocalPool[J, R]]
+
+    def run(self, jobs: Iterable[J]) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+        """Do every job once, in one of the pools: see `Scheduler.run`."""
+        waiting = Waiting(jobs)
+        parts = [_Judges(pool, waiting) for pool in self.pools]
         try:
-            yield from judges.events()
+            for part in parts:
+                part.begin()
+            yield from self._events(parts)
         finally:
-            judges.close()
+            for part in parts:
+                part.close()
+
+    def _events(
+        self, parts: Sequence[_Judges[J, R]]
+    ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+        """Yield what comes of the jobs, until all are done or the time is over."""
+        until = self.pools[0].until
+        while pipes := {pipe: part for part in parts for pipe in part.pipes()}:
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            for pipe in wait(list(pipes), None if math.isinf(left) else left):
+                assert isinstance(pipe, Connection)
+                yield from pipes[pipe].take(pipe)
 
 
 class _Judges(Generic[J, R]):
@@ -59,18 +90,12 @@ class _Judges(Generic[J, R]):
         self._judges: list[JudgeProcess[J, R]] = []
         self._second = None if pool.then is None else SecondStage(pool.then)
 
-    def events(self) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
-        """Yield what comes of the jobs, until all are done or the time is over."""
+    def begin(self) -> None:
+        """Give a job to each judge that there is one for."""
         for _ in range(min(self._pool.workers, self._waiting.ahead())):
             self._judges.append(JudgeProcess(self._pool.work))
         for judge in self._judges:
             self._hand_out(judge)
-        while pipes := self._pipes():
-            left = self._pool.until - time.monotonic()
-            if left <= 0:
-                return
-            for pipe in wait(pipes, None if math.isinf(left) else left):
-                yield from self._take(pipe)
 
     def close(self) -> None:
         """End all judges."""
@@ -78,7 +103,7 @@ class _Judges(Generic[J, R]):
         late = time.monotonic() >= self._pool.until
         stop([*self._judges, *([second] if second else [])], 0.0 if late else self._pool.stop_s)
 
-    def _pipes(self) -> list[Connection]:
+    def pipes(self) -> list[Connection]:
         """Return the pipes of the judges at work."""
         busy = [judge.pipe for judge in self._judges if judge.job is not None]
         if self._second is not None:
@@ -87,7 +112,7 @@ class _Judges(Generic[J, R]):
                 busy.append(self._second.judge.pipe)
         return busy
 
-    def _take(self, pipe: object) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+    def take(self, pipe: object) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
         """Handle one message, or the death of its sender."""
         judge = next((j for j in self._judges if j.pipe is pipe), None)
         if judge is None:

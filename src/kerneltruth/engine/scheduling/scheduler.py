@@ -10,6 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 # Jobs taken from the caller ahead of need, among which each judge finds one of its own task.
 LOOK_AHEAD = 256
+# Judging is mostly CPU work, so this many judges share a GPU.
+JUDGES_PER_GPU = 8
 
 
 class Job(Protocol):

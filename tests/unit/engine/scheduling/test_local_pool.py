@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kerneltruth.engine.scheduling.judge_process import STOP_S
-from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.local_pool import LocalPool, LocalPools
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import EnvironmentFault, InternalError
 
@@ -65,6 +65,33 @@ def is_there(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+def of_first(job, report):
+    time.sleep(0.05)
+    return "first", sum(job.numbers)
+
+
+def of_second(job, report):
+    time.sleep(0.05)
+    return "second", sum(job.numbers)
+
+
+def test_pools_share_their_jobs_and_each_works():
+    pools = LocalPools(pools=[LocalPool(work=w, workers=1) for w in (of_first, of_second)])
+    jobs = [Sum(task=str(n), numbers=(n,)) for n in range(12)]
+    results = [e.result for e in pools.run(jobs) if isinstance(e, Done)]
+
+    assert {pool for pool, _ in results} == {"first", "second"}
+    assert sorted(number for _, number in results) == list(range(12))
+
+
+def test_a_job_whose_pool_died_is_lost_and_the_others_are_done():
+    pools = LocalPools(pools=[LocalPool(work=w, workers=1) for w in (die, of_second)])
+    events = list(pools.run([Sum(task=str(n), numbers=(n,)) for n in range(6)]))
+
+    assert sum(isinstance(e, Done | Lost) for e in events) == 6
+    assert any(isinstance(e, Done) for e in events)
 
 
 def test_a_user_who_interrupts_does_not_wait_long():
