@@ -45,6 +45,12 @@ ORDER = (
     "NamedCandidate",
     "Report",
     "FoundFailure",
+    "task",
+    "Dim",
+    "Output",
+    "Variants",
+    "Promises",
+    "Benchmark",
 )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kerneltruth.errors import (
+        DeclarationError,
         EnvironmentFault,
         InternalError,
         KernelTruthError,
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from kerneltruth.library.judge import Judge
     from kerneltruth.library.options import CheckOptions
     from kerneltruth.library.report import FoundFailure, Report
+    from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Variants, task
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Benchmark",
     "CheckOptions",
+    "DeclarationError",
+    "Dim",
     "EnvironmentFault",
     "FoundFailure",
     "InternalError",
@@ -36,19 +41,30 @@ __all__ = [
     "KernelIncorrect",
     "KernelTruthError",
     "NamedCandidate",
+    "Output",
+    "Promises",
     "Report",
     "UserError",
+    "Variants",
     "assert_correct",
     "check",
+    "task",
 ]
 
 _HOMES = {
-    "kerneltruth.errors": ("EnvironmentFault", "InternalError", "KernelTruthError", "UserError"),
+    "kerneltruth.errors": (
+        *("DeclarationError", "EnvironmentFault", "InternalError", "KernelTruthError"),
+        "UserError",
+    ),
     "kerneltruth.library.candidates": ("NamedCandidate",),
     "kerneltruth.library.checking": ("KernelIncorrect", "assert_correct", "check"),
     "kerneltruth.library.judge": ("Judge",),
     "kerneltruth.library.options": ("CheckOptions",),
     "kerneltruth.library.report": ("FoundFailure", "Report"),
+    "kerneltruth.tasks.spec": (
+        *("Benchmark", "Dim", "Output", "Promises", "Variants"),
+        "task",
+    ),
 }
 
 

@@ -54,7 +54,14 @@ class CandidateError(UserError):
 
 
 class DeclarationError(UserError):
-    """A task's declaration breaks a rule; in a suite of this package that is our mistake."""
+    """A task's declaration breaks a rule; in a suite of this package that is our mistake.
+
+    Examples:
+        >>> kt.Dim(symbol="N", role="wide")
+        Traceback (most recent call last):
+            ...
+        kerneltruth.errors.DeclarationError: dim 'N': 'wide' is not a role; use one of batch, ...
+    """
 
 
 class EnvironmentFault(KernelTruthError):

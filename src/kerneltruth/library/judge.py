@@ -6,6 +6,7 @@ import itertools
 import os
 import queue
 import secrets
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -253,6 +254,12 @@ class Judge:
             raise UserError(
                 f"this Judge belongs to process {self._pid}; make one in this process, after the "
                 "fork"
+            )
+        declared = sys.modules.get("kerneltruth.suites.declared")
+        if declared is not None and declared.RUNNING:
+            raise UserError(
+                "a kernel is judged while the file's tasks are read; put the call under "
+                '`if __name__ == "__main__":`'
             )
         with self._lock:
             if self._closed:

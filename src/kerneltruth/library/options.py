@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict, get_args
+from typing import TYPE_CHECKING, TypedDict, cast, get_args
 
 from kerneltruth.documents.model import parse, plain
 from kerneltruth.engine.requests import CONTRACT, Explain
 from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Source
 from kerneltruth.library.messages import CheckMessage
+
+if TYPE_CHECKING:
+    from kerneltruth.tasks.model import Task
 
 # As of the command: a day, and more cases than any task has.
 MOST_S = 86_400.0
@@ -22,8 +25,8 @@ class CheckOptions(TypedDict, total=False):
     """What a check may be told; the command `check` has the same options.
 
     Attributes:
-        task: what the kernel must compute, such as `softmax`; by default the function's name says
-            it.
+        task: what the kernel must compute, such as `softmax`; or what `kt.task` returned in a file;
+            by default the function's name says it.
         suite: where the task is looked for, such as `core` or `kernelbench:PATH`.
         reference: a file of the user's own with a function and `inputs()`, which is the task.
         tasks: a file of the user's own that declares tasks.
@@ -45,7 +48,7 @@ class CheckOptions(TypedDict, total=False):
         'published'
     """
 
-    task: str | None
+    task: str | Task | None
     suite: str | None
     reference: str | os.PathLike[str] | None
     tasks: str | os.PathLike[str] | None
@@ -76,14 +79,15 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
     if unknown:
         known = ", ".join(CheckOptions.__annotations__)
         raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
+    task, tasks = named_in(options.get("task"), options.get("tasks"))
     given = options.get("seed")
     out = options.get("out")
     message = CheckMessage(
         file=source.file,
         source=source.text,
         entry=source.entry or options.get("entry"),
-        task=source.task or options.get("task"),
-        suite=suite_in(options.get("suite"), options.get("reference"), options.get("tasks")),
+        task=source.task or task,
+        suite=suite_in(options.get("suite"), options.get("reference"), tasks),
         contract=options.get("contract", CONTRACT),
         cases=options.get("cases"),
         seed=seed if given is None else given,
@@ -118,6 +122,26 @@ def _require_valid(message: CheckMessage) -> None:
     ):
         if value is not None and not least <= value <= most:
             raise UserError(f"{name}={value!r}: must be from {least} to {most}")
+
+
+def named_in(
+    task: str | Task | None, tasks: str | os.PathLike[str] | None
+) -> tuple[str | None, str | os.PathLike[str] | None]:
+    """Return a task's name and its file of declarations; the server runs that file.
+
+    Raises:
+        UserError: the task is declared in no file.
+    """
+    if not hasattr(task, "reference"):
+        return task, tasks
+    task = cast("Task", task)
+    code = getattr(task.reference, "__code__", None)
+    if code is None or not Path(code.co_filename).is_file():
+        raise UserError(
+            f"task {task.name!r}: its reference stands in no file; declare it in a file, and give "
+            "tasks=FILE"
+        )
+    return task.name, code.co_filename if tasks is None else tasks
 
 
 def suite_in(

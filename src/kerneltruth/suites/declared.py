@@ -25,6 +25,8 @@ from kerneltruth.tasks.registry import Listed
 
 # How an option names such a file: `--tasks FILE` is `--suite tasks:FILE`.
 DECLARED = "tasks"
+# The files that run now: what they begin must not read them again.
+RUNNING: list[Path] = []
 _TAKEN = (CORE, *PUBLISHED, DECLARED, "kernelbench", "flashinfer", "reference")
 
 
@@ -166,8 +168,12 @@ def _run(path: Path, source: str) -> ModuleType:
     module = ModuleType(f"kerneltruth_tasks_{path.stem}")
     module.__file__ = str(path.absolute())
     sys.modules[module.__name__] = module
-    with _locating(path), _importing_beside(path):
-        exec(compile(source, module.__file__, "exec"), module.__dict__)
+    RUNNING.append(path)
+    try:
+        with _locating(path), _importing_beside(path):
+            exec(compile(source, module.__file__, "exec"), module.__dict__)
+    finally:
+        RUNNING.pop()
     return module
 
 

@@ -87,6 +87,10 @@ class Dim:
         high: the largest size that it allows, if there is one.
         tried: the largest size of cases, if judging a larger one would take too long; None means
             `high`.
+
+    Examples:
+        >>> kt.Dim(symbol="N", role="reduced", low=1).most is None
+        True
     """
 
     symbol: str
@@ -239,6 +243,10 @@ class Output:
             None); the output is expected only where it is true.
         spared: decoys that a correct judgement cannot tell apart on small cases, by name.
         may_be_complex: whether the published prompt lets a real result have a complex dtype.
+
+    Examples:
+        >>> kt.Output(name="indices", dtype="int64", compare="exact").dtype_at("float16")
+        'int64'
     """
 
     name: str = "out"
@@ -275,7 +283,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """The one shape and input distribution that a one-shape benchmark would use for the task."""
+    """The one shape and input distribution that a one-shape benchmark would use for the task.
+
+    Examples:
+        >>> kt.Benchmark(dims={"M": 32, "N": 256}, distribution="normal").dims["N"]
+        256
+    """
 
     dims: Mapping[str, int]
     distribution: Literal["uniform", "normal", "own"] = "uniform"

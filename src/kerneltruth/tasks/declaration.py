@@ -80,6 +80,15 @@ class Declaration:
         backward: whether the result must be differentiable; autograd of the reference gives the
             right gradients.
         entry: the function to call, if its name is not the task's.
+
+    Examples:
+        >>> doubled = kt.task(
+        ...     "doubled(x[M, N])",
+        ...     dims={"M": "batch", "N": "spatial"},
+        ...     reference=lambda x: 2 * x,
+        ... )
+        >>> doubled.key, doubled.dtypes
+        ('doubled', ('float32', 'float16', 'bfloat16'))
     """
 
     signature: str

@@ -31,11 +31,14 @@ _NODES = (
 class Variants:
     """The dims of a shape that a hidden attribute chooses, such as a rank.
 
-        Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})
-
     Attributes:
         attribute: the hidden attribute's name, which begins with `_`.
         shapes: dims by its values; the first is the default.
+
+    Examples:
+        >>> shape = kt.Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})
+        >>> shape.at({"_rank": 3, "M": 4, "N": 5})
+        (4, 2, 5)
     """
 
     attribute: str

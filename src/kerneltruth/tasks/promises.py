@@ -43,6 +43,10 @@ class Promises:
         not_tried: what else it documents and no case tries, such as an argument, with the reason.
         never: by dtype, a condition of attributes that no case combines with it; `not_tried` says
             why.
+
+    Examples:
+        >>> kt.Promises(dtypes=("float32", "float16"), out=True).gradients
+        False
     """
 
     dtypes: tuple[str, ...] | None = None

@@ -39,6 +39,7 @@ tensors for the exact result and with working-precision tensors for the error of
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import ParamSpec
 
@@ -111,6 +112,7 @@ def _declaring(declaration: Callable[P, Declaration]) -> Callable[P, Task]:
         return declared.task()
 
     task.__doc__ = declaration.__doc__
+    task.__signature__ = inspect.signature(declaration)  # type: ignore[attr-defined]
     return task
 
 

@@ -1,5 +1,7 @@
 """Own tasks through the library: a reference, a file of declarations, and their mistakes."""
 
+import runpy
+
 import pytest
 
 import kerneltruth as kt
@@ -73,3 +75,43 @@ def test_two_suites_are_the_users_mistake(judge, reference):
 def test_a_reference_that_is_not_there_is_the_users_mistake(judge):
     with pytest.raises(kt.UserError, match=r"nope\.py: No such file or directory"):
         judge.check(KERNEL, reference="nope.py")
+
+
+DECLARED = """
+import kerneltruth as kt
+
+DOUBLED = kt.task(
+    "doubled(x[M, N])",
+    dims={"M": "batch", "N": "spatial"},
+    reference=lambda x: 2 * x,
+)
+"""
+
+
+def declared_in(path, text=DECLARED):
+    path.write_text(text)
+    return runpy.run_path(str(path))["DOUBLED"]
+
+
+def test_a_declared_task_is_the_task(judge, tmp_path):
+    task = declared_in(tmp_path / "my_tasks.py")
+
+    assert judge.check(KERNEL, entry="mine", task=task, **FEW).task == "my_tasks/doubled"
+    wrong = judge.check(KERNEL.replace("x + x", "x + 1"), entry="mine", task=task, **FEW)
+    assert wrong.kind == "value"
+
+
+def test_a_file_that_judges_while_its_tasks_are_read_says_what_to_do(judge, tmp_path):
+    path = tmp_path / "my_tasks.py"
+    task = declared_in(path)
+    path.write_text(DECLARED + f"kt.check({KERNEL!r}, task=DOUBLED)\n")
+
+    with pytest.raises(kt.UserError, match=r'my_tasks.py:9: .* `if __name__ == "__main__":`'):
+        judge.check(KERNEL, entry="mine", task=task, **FEW)
+
+
+def test_a_task_that_is_declared_in_no_file_is_the_users_mistake(judge):
+    names = {}
+    exec(DECLARED, names)
+    with pytest.raises(kt.UserError, match="its reference stands in no file"):
+        judge.check(KERNEL, task=names["DOUBLED"])
