@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
-import queue
 import secrets
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Self, Unpack
 
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.errors import UserError
@@ -19,10 +18,8 @@ from kerneltruth.library.candidates import Judgeable, Source, source_in
 from kerneltruth.library.link import ServerLink
 from kerneltruth.library.messages import Checked, Timed, TimeMessage
 from kerneltruth.library.options import CheckOptions, message_of, suite_in
-from kerneltruth.library.report import FoundFailure, Report
-
-if TYPE_CHECKING:
-    import asyncio
+from kerneltruth.library.report import Report, report_of
+from kerneltruth.library.streams import astreamed, streamed
 
 # Questions ahead of the answers, for each judge; a list is sent further ahead, so that judges find
 # candidates of one task.
@@ -133,7 +130,7 @@ class Judge:
             Report(name='mine', task='relu', verdict='fail', kind='value', cases=..., score=...)
         """
         source = source_in(candidate)
-        return _of_a_task(_report(source, _awaited(self._ask(source, options))))
+        return _of_a_task(report_of(source, _awaited(self._ask(source, options))))
 
     async def acheck(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
         """Judge one candidate, as `check` does; cancelling it frees the judge.
@@ -148,7 +145,7 @@ class Judge:
 
         source = source_in(candidate)
         future = await asyncio.to_thread(self._ask, source, options)
-        return _of_a_task(_report(source, await asyncio.wrap_future(future)))
+        return _of_a_task(report_of(source, await asyncio.wrap_future(future)))
 
     def check_many(
         self, candidates: Iterable[Judgeable], **options: Unpack[CheckOptions]
@@ -172,12 +169,14 @@ class Judge:
             [('first', 'pass'), ('second', 'fail')]
         """
         ahead = self._ahead(candidates)
-        return self._streamed(iter(candidates), ahead, options)
+        return streamed(candidates, ahead, lambda source: self._ask(source, options))
 
     def acheck_many(
-        self, candidates: Iterable[Judgeable], **options: Unpack[CheckOptions]
+        self,
+        candidates: Iterable[Judgeable] | AsyncIterable[Judgeable],
+        **options: Unpack[CheckOptions],
     ) -> AsyncIterator[Report]:
-        """Judge many candidates, as `check_many` does, for `async for`.
+        """Judge many candidates, as `check_many` does, for `async for`; they may come so, too.
 
         Examples:
             >>> import asyncio
@@ -188,6 +187,17 @@ class Judge:
             ['fail', 'pass']
         """
         return self._astreamed(candidates, options)
+
+    async def _astreamed(
+        self, candidates: Iterable[Judgeable] | AsyncIterable[Judgeable], options: CheckOptions
+    ) -> AsyncIterator[Report]:
+        import asyncio
+
+        ahead = await asyncio.to_thread(self._ahead, candidates)
+        reports = astreamed(candidates, ahead, lambda source: self._ask(source, options))
+        async with contextlib.aclosing(reports):
+            async for report in reports:
+                yield report
 
     def time(
         self,
@@ -268,56 +278,10 @@ class Judge:
                 self._link = ServerLink(self._devices, self._workers, self._targets)
             return self._link
 
-    def _ahead(self, candidates: Iterable[Judgeable]) -> int:
+    def _ahead(self, candidates: object) -> int:
         """Return how many questions are asked before the first answer."""
         of_list = AHEAD_OF_LIST if isinstance(candidates, Sequence) else 0
         return max(of_list, AHEAD * self._linked().workers)
-
-    def _streamed(
-        self, candidates: Iterator[Judgeable], ahead: int, options: CheckOptions
-    ) -> Iterator[Report]:
-        open_: dict[Future[Checked | Timed], tuple[int, Source]] = {}
-        ended: queue.SimpleQueue[Future[Checked | Timed]] = queue.SimpleQueue()
-        numbered = enumerate(candidates)
-        try:
-            while True:
-                for index, each in itertools.islice(numbered, ahead - len(open_)):
-                    source = source_in(each)
-                    future = self._ask(source, options)
-                    open_[future] = index, source
-                    future.add_done_callback(ended.put)
-                if not open_:
-                    return
-                done = ended.get()
-                index, source = open_.pop(done)
-                yield _report(source, done.result(), index)
-        finally:
-            for future in open_:
-                future.cancel()
-
-    async def _astreamed(
-        self, candidates: Iterable[Judgeable], options: CheckOptions
-    ) -> AsyncIterator[Report]:
-        import asyncio
-
-        ahead = await asyncio.to_thread(self._ahead, candidates)
-        numbered = enumerate(candidates)
-        open_: dict[asyncio.Future[Checked | Timed], tuple[int, Source]] = {}
-        try:
-            while True:
-                for index, each in itertools.islice(numbered, ahead - len(open_)):
-                    source = source_in(each)
-                    asked = await asyncio.to_thread(self._ask, source, options)
-                    open_[asyncio.wrap_future(asked)] = index, source
-                if not open_:
-                    return
-                ended, _ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
-                for done in ended:
-                    index, source = open_.pop(done)
-                    yield _report(source, done.result(), index)
-        finally:
-            for future in open_:
-                future.cancel()
 
 
 def _of_a_task(report: Report) -> Report:
@@ -338,13 +302,3 @@ def _awaited(future: Future[Checked | Timed]) -> Checked | Timed:
     except BaseException:
         future.cancel()
         raise
-
-
-def _report(source: Source, answer: Checked | Timed, index: int = 0) -> Report:
-    assert isinstance(answer, Checked)
-    deciding = answer.document.finding is not None
-    findings = tuple(
-        FoundFailure(document=finding, script=answer.script if deciding and not place else "")
-        for place, finding in enumerate(answer.findings)
-    )
-    return Report(document=answer.document, findings=findings, name=source.name, index=index)

@@ -9,6 +9,8 @@ from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.documents.model import dumps
 from kerneltruth.documents.records import Finding
 from kerneltruth.documents.verdict import FailKind, VerdictWord
+from kerneltruth.library.candidates import Source
+from kerneltruth.library.messages import Checked, Timed
 
 # No judgement of the kernel was possible: the machine, or the task, is why.
 NO_JUDGEMENT: tuple[VerdictWord, ...] = ("infra", "unsupported_here", "unrefereeable")
@@ -212,3 +214,20 @@ def _lines(report: Report) -> list[str]:
         lines.append(f"  breaks {', '.join(broken)}")
     lines.append(f"  {report.cases} cases, {report.failed} failed, seed {report.seed}")
     return lines
+
+
+def report_of(source: Source, answer: Checked | Timed, index: int = 0) -> Report:
+    """Return the report of an answer.
+
+    Args:
+        source: of the candidate.
+        answer: to a check.
+        index: the place of the candidate among others.
+    """
+    assert isinstance(answer, Checked)
+    deciding = answer.document.finding is not None
+    findings = tuple(
+        FoundFailure(document=finding, script=answer.script if deciding and not place else "")
+        for place, finding in enumerate(answer.findings)
+    )
+    return Report(document=answer.document, findings=findings, name=source.name, index=index)

@@ -85,6 +85,35 @@ def test_an_async_stream_names_its_candidates(judge):
     assert asyncio.run(stream()) == {"right": True, "wrong": False}
 
 
+def test_candidates_may_come_one_by_one_from_a_coroutine(judge):
+    async def answers():
+        yield "first", RIGHT
+        await asyncio.sleep(0.5)
+        yield "second", WRONG
+
+    async def stream():
+        seen, start = {}, time.monotonic()
+        async for report in judge.acheck_many(answers(), **FEW):
+            seen[report.name] = report.index, report.passed, time.monotonic() - start
+        return seen
+
+    seen = asyncio.run(stream())
+    assert {name: said[:2] for name, said in seen.items()} == {
+        "first": (0, True),
+        "second": (1, False),
+    }
+    assert seen["first"][2] < 0.5 < seen["second"][2]
+
+
+def test_an_async_stream_that_is_left_drops_the_rest(judge):
+    async def first_of_many():
+        async for report in judge.acheck_many([RIGHT, SLOW, SLOW, SLOW], **FEW):
+            return report.passed
+
+    assert asyncio.run(first_of_many())
+    assert judge.check(RIGHT, **FEW).passed
+
+
 def test_a_cancelled_check_frees_its_judge():
     async def cancelled(judge):
         slow = asyncio.create_task(judge.acheck(SLOW, **FEW))
