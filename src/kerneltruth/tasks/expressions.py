@@ -53,8 +53,10 @@ class Variants:
 
     def at(self, scope: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the sizes of the shape that a scope's attribute chooses."""
-        return tuple(evaluate(dim, scope) for dim in split(self.shapes[scope[self.attribute]]))
+        return tuple(evaluate(dim, scope) for dim in _split(self.shapes[scope[self.attribute]]))
 
+
+_split = lru_cache(maxsize=4096)(split)
 
 Rule = Callable[..., Any] | Variants
 

@@ -46,7 +46,10 @@ def _check_names(task: Task) -> None:
             raise DeclarationError(
                 f"{what} {expression!r}: {_unknown(unknown[0], sorted(symbols))}"
             )
+    taken = symbols | {a.name for a in task.arguments}
     for name, rule in task.where.items():
+        if name in taken:
+            raise DeclarationError(f"where {name!r}: a dim or an argument has that name; rename it")
         needed = (rule.attribute,) if isinstance(rule, Variants) else names_of(rule)
         unknown = [n for n in needed if n not in known]
         if unknown:

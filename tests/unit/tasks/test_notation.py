@@ -181,6 +181,11 @@ def test_a_function_that_lacks_a_key_is_no_unknown_name():
         declared.shape(declared.tensors[0], {"M": 2, "N": 3}, {"k": 2})
 
 
+def test_a_name_is_no_dim_or_argument_too():
+    with pytest.raises(DeclarationError, match="where 'N': a dim or an argument has that name"):
+        declare("f(x[M, N])", where={"N": lambda M: M})
+
+
 def test_variants_are_values_of_a_hidden_attribute():
     with pytest.raises(DeclarationError, match="begin its name with `_`"):
         Variants("rank", {2: "M, N"})

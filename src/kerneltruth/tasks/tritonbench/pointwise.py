@@ -53,10 +53,10 @@ def _softmax_mul_other(M: int, N: int, _other: str, _rank: int) -> Sizes:
 
 TASKS: tuple[Task, ...] = (
     task(
-        "broadcast_tensors(x[*x], y[*y], _form='row')",
+        "broadcast_tensors(x[*x_shape], y[*y_shape], _form='row')",
         category="Index",
         dims=_PLAIN,
-        where={"x": _X, "y": _Y},
+        where={"x_shape": _X, "y_shape": _Y},
         attributes={"_form": ("outer", "scalar", "box")},
         # PyTorch returns views of the inputs.
         may_overwrite={"x": "True", "y": "True"},
