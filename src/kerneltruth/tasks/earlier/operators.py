@@ -64,11 +64,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "mul_int8(input[M, N]: int8, other[*shape]: int8, _other='same')",
+        "mul_int8(input[M, N]: int8, other[*shape]: int8)",
         category="Math",
         dims=_PLAIN,
         where={"shape": Variants("_other", {"same": "M, N", "row": "N", "scalar": ""})},
-        attributes={"_other": ("row", "scalar")},
         extended={"_other": ("scalar",)},
         dtypes=("int8",),
         outputs=(Output(compare="exact"),),
@@ -80,11 +79,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "l1_loss(input[*shape], target[*shape], reduction='mean', _rank=2)",
+        "l1_loss(input[*shape], target[*shape], reduction='mean')",
         category="Loss",
         dims=_PLANE,
         where={"shape": _SHAPE},
-        attributes={"reduction": ("none", "sum"), "_rank": (1, 3)},
+        attributes={"reduction": ("none", "sum")},
         reference=_l1_loss,
         description="""|input - target| of two tensors of one shape; with reduction "mean" or "sum"
             the mean or sum of all elements, a tensor of no dims.""",
@@ -126,11 +125,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "tile_clamp(input[M, N], dims=(2, 1), min_val[*limit], max_val[*limit], _limits='row')",
+        "tile_clamp(input[M, N], dims=(2, 1), min_val[*limit], max_val[*limit])",
         category="Broadcast",
         dims={"M": "batch", "N": "spatial"},
         where={"limit": _LIMIT},
-        attributes={"dims": ((1, 2), (3, 2)), "_limits": ("scalar",)},
+        attributes={"dims": ((1, 2), (3, 2))},
         reference=_tile_clamp,
         description="""Tile input [M, N] as torch.tile does, dims[i] copies side by side along dim
             i, then clamp each element to [min_val, max_val], two tensors that broadcast to the

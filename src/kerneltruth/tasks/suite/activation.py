@@ -19,7 +19,6 @@ def _count(M: int, N: int, _rank: int) -> int:
     return M * N * (6 if _rank == 4 else 2 if _rank == 3 else 1)
 
 
-_RANKS = (1, 3, 4)
 _UNIFORM = {"M": 16, "N": 256}
 _NORMAL = Benchmark(dims=_UNIFORM, distribution="normal")
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -74,7 +73,7 @@ def _combined(input: Tensor, weight1: Tensor, weight2: Tensor, bias: Tensor) -> 
 
 def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
     return task(
-        f"{name}(input[*shape], approximate='none', _rank=2)",
+        f"{name}(input[*shape], approximate='none')",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -87,7 +86,7 @@ def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
         flops="8*count",
         benchmark=_UNIFORM,
         dtypes=dtypes,
-        attributes={"approximate": ("tanh",), "_rank": _RANKS},
+        attributes={"approximate": ("tanh",)},
         admissible=(gelu_by_erf,),
         perf=_LARGE,
         promises=Promises(recipes=("exp_edge",)),
@@ -96,7 +95,7 @@ def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
 
 TASKS: tuple[Task, ...] = (
     task(
-        "relu(input[*shape], inplace=False, _rank=2)",
+        "relu(input[*shape], inplace=False)",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -106,12 +105,12 @@ TASKS: tuple[Task, ...] = (
         flops="count",
         benchmark=_UNIFORM,
         extended_dtypes=("float64", "int32"),
-        attributes={"inplace": (True,), "_rank": _RANKS},
+        attributes={"inplace": (True,)},
         may_overwrite={"input": "inplace"},
         perf=_LARGE,
     ),
     task(
-        "leaky_relu(input[*shape], negative_slope=0.01, inplace=False, _rank=2)",
+        "leaky_relu(input[*shape], negative_slope=0.01, inplace=False)",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -122,12 +121,12 @@ TASKS: tuple[Task, ...] = (
         flops="2*count",
         benchmark=_UNIFORM,
         extended_dtypes=("float64",),
-        attributes={"negative_slope": (0.2, 0.0, 1.5), "inplace": (True,), "_rank": _RANKS},
+        attributes={"negative_slope": (0.2, 0.0, 1.5), "inplace": (True,)},
         may_overwrite={"input": "inplace"},
         perf=_LARGE,
     ),
     task(
-        "selu(input[*shape], inplace=False, _rank=2)",
+        "selu(input[*shape], inplace=False)",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -139,13 +138,13 @@ TASKS: tuple[Task, ...] = (
         flops="5*count",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
-        attributes={"inplace": (True,), "_rank": _RANKS},
+        attributes={"inplace": (True,)},
         may_overwrite={"input": "inplace"},
         admissible=(_selu_by_exp,),
         perf=_LARGE,
     ),
     task(
-        "sigmoid(input[*shape], _rank=2)",
+        "sigmoid(input[*shape])",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -155,13 +154,12 @@ TASKS: tuple[Task, ...] = (
         flops="4*count",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
-        attributes={"_rank": _RANKS},
         admissible=(lambda input: 1 / (1 + torch.exp(-input)),),
         perf=_LARGE,
         promises=Promises(out=True),
     ),
     task(
-        "tanh(input_tensor[*shape], _rank=2)",
+        "tanh(input_tensor[*shape])",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -171,7 +169,6 @@ TASKS: tuple[Task, ...] = (
         flops="6*count",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
-        attributes={"_rank": _RANKS},
         perf=_LARGE,
         promises=Promises(out=True),
     ),
@@ -179,7 +176,7 @@ TASKS: tuple[Task, ...] = (
     _gelu_of("gelu_bf16", ("bfloat16",), "The input is bfloat16."),
     _gelu_of("gelu_fp16", ("float16",), "The input is float16."),
     task(
-        "gelu_int8(input[*shape], approximate='none', _rank=2)",
+        "gelu_int8(input[*shape], approximate='none')",
         category="Activation",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
@@ -195,13 +192,13 @@ TASKS: tuple[Task, ...] = (
             right).""",
         flops="8*count",
         benchmark=_UNIFORM,
-        attributes={"approximate": ("tanh",), "_rank": _RANKS},
+        attributes={"approximate": ("tanh",)},
         perf=_LARGE,
         promises=Promises(recipes=("exp_edge",)),
     ),
     task(
         "combined_activation(input[*input_shape], weight1[K, N], weight2[*weight2_shape], "
-        "bias[*bias_shape], _rank=2, _weight2='same', _bias='same')",
+        "bias[*bias_shape])",
         category="Activation",
         dims={"M": "batch", "K": "contracted", "N": "spatial"},
         where={
@@ -215,7 +212,6 @@ TASKS: tuple[Task, ...] = (
             matrix, or a batch of matrices. K may be 0, where the product is 0.""",
         flops="(2*M*N*K + 12*M*N)*(_rank - 1)",
         benchmark={"M": 32, "K": 32, "N": 32},
-        attributes={"_rank": (3,), "_weight2": ("row", "column"), "_bias": ("row", "column")},
         # Beyond that the sigmoid is 0 or 1 nearly everywhere, and the product hardly matters.
         values=(-2.0, 2.0),
         perf=(

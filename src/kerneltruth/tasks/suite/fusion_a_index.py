@@ -119,7 +119,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_gather_masked_fill(input[M, N], dim=1, index[I, J]: index(extent), "
-        "mask[*mask_shape]: bool, value=0.0, _mask='same')",
+        "mask[*mask_shape]: bool, value=0.0)",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
@@ -131,11 +131,7 @@ TASKS: tuple[Task, ...] = (
             "extent": _extent,
             "mask_shape": Variants("_mask", {"same": "I, J", "row": "J", "column": "I, 1"}),
         },
-        attributes={
-            "dim": (0, -1, -2),
-            "value": (-1.5, float("inf")),
-            "_mask": ("row", "column"),
-        },
+        attributes={"dim": (0, -1, -2), "value": (-1.5, float("inf"))},
         constraints=("I <= M or dim % 2 == 0", "J <= N or dim % 2 == 1"),
         reference=_gather_masked_fill,
         description="""out[i, j] = input[i, index[i, j]] for dim 1 (or -1) and

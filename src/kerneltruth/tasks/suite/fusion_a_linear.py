@@ -34,16 +34,11 @@ def _elu_by_exp(
 TASKS: tuple[Task, ...] = (
     task(
         "fused_dropout_sigmoid_linear(input[*shape], weight[O, K], bias[O]?, p=0.5, "
-        "training=True, inplace=False, _rank=2)",
+        "training=True, inplace=False)",
         category="Fusion",
         dims=_DIMS,
         where={"shape": Variants("_rank", {2: "M, K", 1: "K", 3: "2, M, K"})},
-        attributes={
-            "p": (0.0, 0.1, 1.0),
-            "training": (False,),
-            "inplace": (True,),
-            "_rank": (1, 3),
-        },
+        attributes={"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
         constraints=("_rank != 1 or M == 1",),
         reference=lambda input, weight, bias, p, training, inplace: _sigmoid(
             input, weight, bias, keep(p, training)

@@ -82,7 +82,7 @@ def _hardsigmoid_with_gaps(  # noqa: PLR0913 - as many as the operator has
 TASKS: tuple[Task, ...] = (
     task(
         "fused_add_mul_groupnorm(input1[N, G * C, H, W], input2[*shape], weight[G * C], "
-        "bias[G * C], num_groups:=G, eps=1e-5, _other='same')",
+        "bias[G * C], num_groups:=G, eps=1e-5)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="batch", low=1),
@@ -96,7 +96,7 @@ TASKS: tuple[Task, ...] = (
                 "_other", {"same": "N, G * C, H, W", "channel": "1, G * C, 1, 1", "image": "H, W"}
             )
         },
-        attributes={"eps": (1e-2,), "_other": ("channel", "image")},
+        attributes={"eps": (1e-2,)},
         constraints=("N * C * H * W > 1",),
         reference=_group_norm,
         admissible=(_group_norm_by_steps,),
@@ -118,7 +118,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_hardsigmoid_batch_norm(x[*shape], running_mean[C], running_var[C]: positive, "
-        "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5, inplace=False, _rank=4)",
+        "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5, inplace=False)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="batch", low=1),
@@ -130,13 +130,7 @@ TASKS: tuple[Task, ...] = (
             "shape": Variants("_rank", {4: "N, C, H, W", 2: "N, C", 3: "N, C, H * W"}),
             "pixels": lambda shape: prod(shape[2:]),
         },
-        attributes={
-            "training": (True,),
-            "momentum": (0.5,),
-            "eps": (1e-2,),
-            "inplace": (True,),
-            "_rank": (2, 3),
-        },
+        attributes={"training": (True,), "momentum": (0.5,), "eps": (1e-2,), "inplace": (True,)},
         constraints=("not training or N * pixels > 1",),
         reference=_hardsigmoid,
         admissible=(_hardsigmoid_with_gaps,),

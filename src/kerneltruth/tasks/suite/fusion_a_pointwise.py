@@ -113,11 +113,10 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_cos_signbit(input[*shape], _rank=2)",
+        "fused_cos_signbit(input[*shape])",
         category="Fusion",
         dims=_PLANE,
         where={"shape": _SHAPE},
-        attributes={"_rank": (1, 3)},
         reference=_cos_signbit,
         outputs=(
             Output(name="cos"),
@@ -133,8 +132,7 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("signed_zeros",)),
     ),
     task(
-        "fused_hardshrink_dropout(input[*shape], p=0.5, training=True, inplace=False, lambd=0.5, "
-        "_rank=2)",
+        "fused_hardshrink_dropout(input[*shape], p=0.5, training=True, inplace=False, lambd=0.5)",
         category="Fusion",
         dims=_PLANE,
         where={"shape": _SHAPE},
@@ -143,7 +141,6 @@ TASKS: tuple[Task, ...] = (
             "training": (False,),
             "inplace": (True,),
             "lambd": (0.0, 2.0),
-            "_rank": (1, 3),
         },
         reference=lambda input, p, training, inplace, lambd: _hardshrink(
             input, lambd, keep(p, training)

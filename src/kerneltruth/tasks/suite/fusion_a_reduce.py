@@ -208,16 +208,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "fused_gelu_min(input[*shape], approximate='none', dim=None, keepdim=False, _rank=2)",
+        "fused_gelu_min(input[*shape], approximate='none', dim=None, keepdim=False)",
         category="Fusion",
         dims=_DIMS,
         where={"shape": _SHAPE},
-        attributes={
-            "approximate": ("tanh",),
-            "dim": _ONE_DIM,
-            "keepdim": (True,),
-            "_rank": (1, 3),
-        },
+        attributes={"approximate": ("tanh",), "dim": _ONE_DIM, "keepdim": (True,)},
         constraints=(_FITS, "dim is not None or not keepdim"),
         reference=_gelu_min,
         admissible=(_gelu_min_by_formula,),

@@ -184,11 +184,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_mv_sigmoid_sub(input[M, K], vec[K], other[*shape], alpha=1, _other='same')",
+        "fused_mv_sigmoid_sub(input[M, K], vec[K], other[*shape], alpha=1)",
         category="Fusion",
         dims={"M": "channel", "K": "contracted"},
         where={"shape": Variants("_other", {"same": "M", "one": "1", "scalar": ""})},
-        attributes={"alpha": (2.0, -0.5), "_other": ("one", "scalar")},
+        attributes={"alpha": (2.0, -0.5)},
         values=_SUMMABLE,
         reference=_mv_sigmoid_sub,
         admissible=(

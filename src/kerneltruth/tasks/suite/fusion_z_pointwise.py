@@ -66,16 +66,11 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_masked_select_add_gelu(input[M, N], mask[*shape]: mask, other=1.0, alpha=1, "
-        "approximate='none', _mask='same')",
+        "approximate='none')",
         category="Fusion",
         dims=_PLANE,
         where={"shape": Variants("_mask", {"same": "M, N", "row": "N"})},
-        attributes={
-            "other": (0.125, -3.0),
-            "alpha": (0.5, -2.0),
-            "approximate": ("tanh",),
-            "_mask": ("row",),
-        },
+        attributes={"other": (0.125, -3.0), "alpha": (0.5, -2.0), "approximate": ("tanh",)},
         extended={"_mask": ("row",)},
         reference=_masked_select_add_gelu,
         admissible=(_masked_select_add_gelu_by_steps,),
@@ -95,14 +90,14 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_mul_sub(input[M, N], other_mul[*other_mul_shape], other_sub[*other_sub_shape], "
-        "alpha=1, _mul='same', _sub='same')",
+        "alpha=1)",
         category="Fusion",
         dims=_PLANE,
         where={
             "other_mul_shape": Variants("_mul", {"same": "M, N", "row": "N", "column": "M, 1"}),
             "other_sub_shape": Variants("_sub", {"same": "M, N", "row": "N", "column": "M, 1"}),
         },
-        attributes={"alpha": (0.5, -2.0, 0.0), "_mul": _BROADCAST, "_sub": _BROADCAST},
+        attributes={"alpha": (0.5, -2.0, 0.0)},
         extended={"_mul": _BROADCAST, "_sub": _BROADCAST},
         reference=_mul_sub,
         admissible=(
@@ -138,11 +133,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "fused_sub_gelu(input[M, N], other[*shape], alpha=1, approximate='none', _other='same')",
+        "fused_sub_gelu(input[M, N], other[*shape], alpha=1, approximate='none')",
         category="Fusion",
         dims=_PLANE,
         where={"shape": Variants("_other", {"same": "M, N", "row": "N", "column": "M, 1"})},
-        attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",), "_other": _BROADCAST},
+        attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",)},
         extended={"_other": _BROADCAST},
         reference=_sub_gelu,
         admissible=(_sub_gelu_by_steps,),
@@ -155,11 +150,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        "fused_tile_exp(input[*shape], dims=(2, 1), _rank=2)",
+        "fused_tile_exp(input[*shape], dims=(2, 1))",
         category="Fusion",
         dims={"M": "batch", "N": "spatial"},
         where={"shape": Variants("_rank", {2: "M, N", 1: "N"})},
-        attributes={"dims": ((2,), (1, 3), (2, 1, 2), (3, 2)), "_rank": (1,)},
+        attributes={"dims": ((2,), (1, 3), (2, 1, 2), (3, 2))},
         reference=lambda input, dims: torch.exp(torch.tile(input, dims)),
         description="""Tile `input` as torch.tile does, dims[i] copies side by side along dim i,
             then the exponential of each element. Where `dims` has fewer entries than the input

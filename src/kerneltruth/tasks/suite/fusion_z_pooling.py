@@ -110,11 +110,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "fused_sigmoid_adaptive_avg_pool2d(input[*shape], output_size=(4, 4), _rank=4)",
+        "fused_sigmoid_adaptive_avg_pool2d(input[*shape], output_size=(4, 4))",
         category="Fusion",
         dims=_IMAGE,
         where={"shape": Variants("_rank", {4: "N, C, H, W", 3: "C, H, W"})},
-        attributes={"output_size": (3, (3, 5), (1, 1), (2, 7)), "_rank": (3,)},
+        attributes={"output_size": (3, (3, 5), (1, 1), (2, 7))},
         extended={"_rank": (3,)},
         values=_SUMMABLE,
         reference=lambda input, output_size: torch.sigmoid(_pool(input, output_size)),
@@ -131,7 +131,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_sigmoid_batch_norm(input[*shape], running_mean[C], running_var[C]: positive, "
-        "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5, _rank=2)",
+        "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="reduced", low=1),
@@ -142,12 +142,7 @@ TASKS: tuple[Task, ...] = (
             "shape": Variants("_rank", {2: "N, C", 3: "N, C, L", 4: "N, C, L, 2"}),
             "pixels": lambda shape: prod(shape[2:]),
         },
-        attributes={
-            "training": (True,),
-            "momentum": (0.5,),
-            "eps": (0.25,),
-            "_rank": (3, 4),
-        },
+        attributes={"training": (True,), "momentum": (0.5,), "eps": (0.25,)},
         extended={"_rank": (4,)},
         constraints=("not training or N * pixels > 1",),
         mutates={"running_mean": "training", "running_var": "training"},

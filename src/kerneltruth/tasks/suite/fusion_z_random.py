@@ -88,17 +88,11 @@ def _fused_transformer_block_residual(M: int, O: int, _rank: int, _residual: str
 TASKS: tuple[Task, ...] = (
     task(
         "fused_mul_add_logsoftmax_dropout_bmm(input1[B, M, K], input2[*shape], other[B, M, K], "
-        "mat2[B, K, N], p=0.5, training=True, inplace=False, dim=-1, _input2='same')",
+        "mat2[B, K, N], p=0.5, training=True, inplace=False, dim=-1)",
         category="Fusion",
         dims=_BATCH,
         where={"shape": Variants("_input2", {"same": "B, M, K", "plane": "M, K"})},
-        attributes={
-            "p": _P,
-            "training": (False,),
-            "inplace": (True,),
-            "dim": (1, 2, 0),
-            "_input2": ("plane",),
-        },
+        attributes={"p": _P, "training": (False,), "inplace": (True,), "dim": (1, 2, 0)},
         constraints=(
             f"not ({_RANDOM}) or (B * M >= 32 and K >= 2 and K + K // 2 <= N)",
             f"not ({_RANDOM}) or dim != 0 or B >= 2",

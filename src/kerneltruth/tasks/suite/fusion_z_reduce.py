@@ -117,11 +117,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, gradients=True),
     ),
     task(
-        "fused_softmax_log(input[*shape]: positive, dim=-1, dtype=None, _rank=2)",
+        "fused_softmax_log(input[*shape]: positive, dim=-1, dtype=None)",
         category="Fusion",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
         where={"shape": _SHAPE},
-        attributes={"dim": (0, 1, -2), "dtype": _WIDER, "_rank": (1, 3)},
+        attributes={"dim": (0, 1, -2), "dtype": _WIDER},
         constraints=("_rank > 1 or dim in (0, -1)",),
         reference=lambda input, dim: torch.softmax(torch.log(input), dim),
         admissible=(
@@ -137,19 +137,14 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     task(
-        "fused_sum_std(input[*shape], dim=1, keepdim=False, dtype=None, correction=1, _rank=2)",
+        "fused_sum_std(input[*shape], dim=1, keepdim=False, dtype=None, correction=1)",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="reduced", low=1),
             "N": Dim(symbol="N", role="reduced", low=1),
         },
         where={"shape": Variants("_rank", {2: "M, N", 3: "M, 2, N"})},
-        attributes={
-            "dim": (0, -1, None, (0, -1)),
-            "dtype": _WIDER,
-            "correction": (0, 2),
-            "_rank": (3,),
-        },
+        attributes={"dim": (0, -1, None, (0, -1)), "dtype": _WIDER, "correction": (0, 2)},
         # Half precision keeps the sums before their spread is taken.
         values=(-4.0, 4.0),
         reference=_sum_std,

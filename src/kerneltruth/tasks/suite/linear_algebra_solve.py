@@ -117,7 +117,7 @@ def _is_inverse(e: Evidence) -> Iterator[Claim]:
 
 TASKS: tuple[Task, ...] = (
     task(
-        "cholesky_solve(B[*batch, N, K], L[*batch, N, N]: triangular(form), upper=False, _rank=2)",
+        "cholesky_solve(B[*batch, N, K], L[*batch, N, N]: triangular(form), upper=False)",
         category="LinearAlgebra",
         dims=_DIMS,
         where={
@@ -125,7 +125,7 @@ TASKS: tuple[Task, ...] = (
             "batch": _BATCH,
             "count": _count,
         },
-        attributes={"upper": (True,), "_rank": _BATCHES},
+        attributes={"upper": (True,)},
         values=_MODERATE,
         dtypes=("float32",),
         extended_dtypes=_DTYPES[1:],
@@ -189,11 +189,11 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "solve_and_add_scaled_vector(A[N, N]: triangular('upper'), b[N, K], y[N, *shape], "
-        "alpha=0.5, _y='column')",
+        "alpha=0.5)",
         category="LinearAlgebra",
         dims={s: _DIMS[s] for s in ("N", "K")},
         where={"shape": Variants("_y", {"column": "1", "matrix": "K"})},
-        attributes={"alpha": (-2.0, 0.0, 1.0), "_y": ("matrix",)},
+        attributes={"alpha": (-2.0, 0.0, 1.0)},
         extended={"_y": ("matrix",)},
         values=_MODERATE,
         dtypes=("float32",),

@@ -124,11 +124,11 @@ def _nll_loss(
 TASKS: tuple[Task, ...] = (
     task(
         "binary_cross_entropy(input[*shape]: probability, target[*shape]: probability, "
-        "weight[*shape]?: positive, reduction='mean', _rank=2)",
+        "weight[*shape]?: positive, reduction='mean')",
         category="Loss",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
-        attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
+        attributes={"reduction": _REDUCTIONS},
         reference=_binary_cross_entropy,
         description=f"""-(target * log(input) + (1 - target) * log(1 - input)) of two tensors of one
             shape with values in [0, 1], each logarithm clamped from below at -100, times `weight`
@@ -139,11 +139,11 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "cross_entropy(input[*scores], target[*targets]: index_or(C, ignore_index), "
-        "weight[C]?: probability, ignore_index=-100, reduction='mean', _rank=2)",
+        "weight[C]?: probability, ignore_index=-100, reduction='mean')",
         category="Loss",
         dims=_CLASSES,
         where={"scores": _SCORES, "targets": _TARGETS, "rows": _rows},
-        attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
         extended={"_rank": (1, 3)},
         reference=_cross_entropy,
         values=_LOGITS,
@@ -157,15 +157,11 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "kl_div(input[*shape], target[*shape]: probability, reduction='batchmean', "
-        "log_target=False, _rank=2)",
+        "log_target=False)",
         category="Loss",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
-        attributes={
-            "reduction": ("mean", "sum", "none"),
-            "log_target": (True,),
-            "_rank": (1, 3),
-        },
+        attributes={"reduction": ("mean", "sum", "none"), "log_target": (True,)},
         reference=_kl_div,
         description="""Kullback-Leibler divergence of two tensors of one shape. The input holds
             log-probabilities. With `log_target=False` the terms are target * (log(target) - input),
@@ -179,11 +175,11 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     task(
-        "mse_loss(input[*shape], target[*shape], reduction='mean', _rank=2)",
+        "mse_loss(input[*shape], target[*shape], reduction='mean')",
         category="Loss",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
-        attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
+        attributes={"reduction": _REDUCTIONS},
         reference=lambda input, target, reduction: _reduced((input - target).square(), reduction),
         admissible=(_mse_in_steps,),
         description=f"(input - target)^2 of two tensors of one shape. {_SAYS_REDUCTION}",
@@ -193,11 +189,11 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "nll_loss(input[*scores], target[*targets]: index_or(C, ignore_index), "
-        "weight[C]?: probability, ignore_index=-100, reduction='mean', _rank=2)",
+        "weight[C]?: probability, ignore_index=-100, reduction='mean')",
         category="Loss",
         dims=_CLASSES,
         where={"scores": _SCORES, "targets": _TARGETS, "rows": _rows},
-        attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
         extended={"_rank": (1, 3)},
         reference=_nll_loss,
         values=_LOG_PROBABILITIES,
@@ -213,11 +209,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "smooth_l1_loss(input[*shape], target[*shape], beta=1.0, reduction='mean', _rank=2)",
+        "smooth_l1_loss(input[*shape], target[*shape], beta=1.0, reduction='mean')",
         category="Loss",
         dims=_PLANE,
         where={"shape": _SHAPE, "count": _count},
-        attributes={"beta": (0.25, 5.0, 0.0), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        attributes={"beta": (0.25, 5.0, 0.0), "reduction": _REDUCTIONS},
         extended={"beta": (0.0,)},
         reference=_smooth_l1,
         description=f"""With d = |input - target| of two tensors of one shape: d^2 / (2 * beta)

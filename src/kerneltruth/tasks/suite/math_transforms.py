@@ -144,11 +144,10 @@ def _as_many_dims(s: Sizes | None, dim: Sizes | None) -> bool:
 TASKS: tuple[Task, ...] = (
     task(
         "bitwise_and_binomial(input[*shape]: int32, other[*shape]: int32, "
-        "total_count[*shape]: index(33), probs[*shape]: probability, logits:=None, _rank=2)",
+        "total_count[*shape]: index(33), probs[*shape]: probability, logits:=None)",
         category="Math",
         dims=PLAIN,
         where={"shape": Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})},
-        attributes={"_rank": (1, 3)},
         dtypes=("float32",),
         outputs=(Output(name="counts", compare="contract"),),
         contract=_is_binomial,
@@ -171,7 +170,7 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "fftn(input[*shape], s=None, dim=None, norm=None, _rank=2)",
+        "fftn(input[*shape], s=None, dim=None, norm=None)",
         category="Math",
         dims=_GRID,
         where={"shape": _SHAPE, "stages": _stages, "as_many_dims": _as_many_dims},
@@ -179,7 +178,6 @@ TASKS: tuple[Task, ...] = (
             "s": ((8, 6), (5, 12)),
             "dim": ((-1,), (0,), (0, 1), (-2, -1)),
             "norm": ("ortho", "forward", "backward"),
-            "_rank": (1, 3),
         },
         constraints=(
             "_rank > 1 or (s is None and (dim is None or dim in ((0,), (-1,))))",
@@ -207,11 +205,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "ifftshift(input[*shape], dim=None, _rank=2)",
+        "ifftshift(input[*shape], dim=None)",
         category="Math",
         dims={"M": "batch", "N": "channel"},
         where={"shape": _SHAPE},
-        attributes={"dim": (-1, 0, (0, 1), (-2,)), "_rank": (1, 3)},
+        attributes={"dim": (-1, 0, (0, 1), (-2,))},
         constraints=("_rank > 1 or dim is None or dim in (-1, 0)",),
         reference=_ifftshift,
         description="""Undoes fftshift: rolls each of the dims `dim` (a number or a tuple of them,
@@ -223,11 +221,11 @@ TASKS: tuple[Task, ...] = (
         perf=PERF,
     ),
     task(
-        "softmax(input[*shape], dim=-1, dtype=None, _rank=2)",
+        "softmax(input[*shape], dim=-1, dtype=None)",
         category="Math",
         dims={"M": "batch", "N": "reduced"},
         where={"shape": _SHAPE},
-        attributes={"dim": (0, 1, -2), "dtype": ("torch.float64",), "_rank": (1, 3)},
+        attributes={"dim": (0, 1, -2), "dtype": ("torch.float64",)},
         constraints=("_rank > 1 or dim in (-1, 0)",),
         reference=lambda input, dim: torch.softmax(input, dim),
         description="""exp(x) divided by the sum of exp over the dim `dim` (negative ones counted

@@ -131,7 +131,7 @@ _MATMUL_RIGHT = Variants(
 
 TASKS: tuple[Task, ...] = (
     task(
-        "addmm(input[*shape], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0, _input='matrix')",
+        "addmm(input[*shape], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0)",
         category="MatrixMultiply",
         dims=_MNK,
         where={
@@ -139,11 +139,7 @@ TASKS: tuple[Task, ...] = (
                 "_input", {"matrix": "M, N", "row": "N", "column": "M, 1", "scalar": ""}
             )
         },
-        attributes={
-            "beta": (0.0, 0.5),
-            "alpha": (2.0, -0.5),
-            "_input": ("row", "column", "scalar"),
-        },
+        attributes={"beta": (0.0, 0.5), "alpha": (2.0, -0.5)},
         reference=_addmm,
         admissible=(
             lambda input, mat1, mat2, beta, alpha: torch.addmm(
@@ -160,20 +156,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, not_tried={"sparse layouts": "only strided tensors are made"}),
     ),
     task(
-        "matmul(tensor1[*left], tensor2[*right], _form='matrices')",
+        "matmul(tensor1[*left], tensor2[*right])",
         category="MatrixMultiply",
         dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
         where={"left": _MATMUL_LEFT, "right": _MATMUL_RIGHT},
-        attributes={
-            "_form": (
-                "batched",
-                "broadcast right",
-                "broadcast left",
-                "row",
-                "column",
-                "dot",
-            )
-        },
         reference=lambda tensor1, tensor2: torch.matmul(tensor1, tensor2),
         description="""The matrix product of tensor1 and tensor2, as in torch.matmul, in the dtype
             of the inputs. Two matrices [M, K] and [K, N] give [M, N]. A vector on the left is a
@@ -280,8 +266,7 @@ TASKS: tuple[Task, ...] = (
         perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
     ),
     task(
-        "tensordot_rsqrt(a[*a_shape]: probability, b[*b_shape]: probability, dims:=contracted, "
-        "_dims='int')",
+        "tensordot_rsqrt(a[*a_shape]: probability, b[*b_shape]: probability, dims:=contracted)",
         category="MatrixMultiply",
         dims={
             "M": "batch",
@@ -294,7 +279,6 @@ TASKS: tuple[Task, ...] = (
             "a_shape": Variants("_dims", {"int": "M, K, L", "lists": "K, M, L"}),
             "b_shape": Variants("_dims", {"int": "K, L, N", "lists": "L, N, K"}),
         },
-        attributes={"_dims": ("lists",)},
         reference=_tensordot_rsqrt,
         description="""1 / sqrt(tensordot(a, b, dims)) per element, in the dtype of the inputs. An
             integer `dims` contracts the last `dims` dims of a with the first `dims` of b; a pair of

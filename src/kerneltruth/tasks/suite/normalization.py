@@ -166,19 +166,14 @@ def _normalized_cosine_similarity_x2(L: int, M: int, N: int, _rank: int, _x2: st
 TASKS: tuple[Task, ...] = (
     task(
         "batch_norm(input[*shape], running_mean[C], running_var[C]: positive, weight[C]?, "
-        "bias[C]?, training=False, momentum=0.1, eps=1e-5, _rank=4)",
+        "bias[C]?, training=False, momentum=0.1, eps=1e-5)",
         category="Normalization",
         dims=_BATCH,
         where={
             "shape": Variants("_rank", {4: "N, C, H, W", 3: "N, C, W", 2: "N, C"}),
             "pixels": lambda shape: prod(shape[2:]),
         },
-        attributes={
-            "training": (True,),
-            "momentum": (0.5, 1.0),
-            "eps": (1e-2,),
-            "_rank": (3, 2),
-        },
+        attributes={"training": (True,), "momentum": (0.5, 1.0), "eps": (1e-2,)},
         constraints=("not training or N * pixels > 1",),
         outputs=(
             Output(),
@@ -207,7 +202,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "normalize_pairwise_distance(x1[*shape], x2[*shape], p_distance=2.0, eps_distance=1e-6, "
-        "keepdim=False, p_norm=2, dim_norm=1, eps_norm=1e-12, _rank=3)",
+        "keepdim=False, p_norm=2, dim_norm=1, eps_norm=1e-12)",
         category="Normalization",
         dims=_TRIPLE,
         where={"shape": _SHAPE, "batch": lambda L, _rank: L if _rank == 3 else 1},
@@ -218,7 +213,6 @@ TASKS: tuple[Task, ...] = (
             "p_norm": (1, _INFINITE),
             "dim_norm": (0, -1),
             "eps_norm": (1000.0,),
-            "_rank": (2,),
         },
         constraints=("-(_rank - 1 + keepdim) <= dim_norm < _rank - 1 + keepdim",),
         reference=_normalized_distance,
@@ -273,7 +267,7 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "spectral_norm_eig(A[*batch, N, N], _batched=False)",
+        "spectral_norm_eig(A[*batch, N, N])",
         category="Normalization",
         dims={
             "B": Dim(symbol="B", role="batch", low=1),
@@ -286,7 +280,6 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float32",),
         extended_dtypes=("float64", "complex64", "complex128"),
         promises=Promises(dtypes=("float32", "float64", "complex64", "complex128"), out=True),
-        attributes={"_batched": (True,)},
         outputs=(Output(dtype="real", may_be_complex=True),),
         reference=_spectral_radius,
         admissible=tuple(_radius_of_neighbour(salt) for salt in range(4)),

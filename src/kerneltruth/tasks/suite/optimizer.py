@@ -163,7 +163,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "AdamW(param[*shape], grad[*shape], exp_avg[*shape], exp_avg_sq[*shape]: positive, "
-        "step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, _rank=2)",
+        "step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01)",
         category="Optimizer",
         entry="adamw_step",
         dims=_PLANE,
@@ -177,7 +177,6 @@ TASKS: tuple[Task, ...] = (
             "beta2": (0.9,),
             "eps": (0.1,),
             "weight_decay": (0.0, 0.5),
-            "_rank": (1,),
         },
         outputs=(Output(name="param"), Output(name="exp_avg"), Output(name="exp_avg_sq")),
         may_overwrite={"param": "True", "exp_avg": "True", "exp_avg_sq": "True"},
@@ -196,20 +195,14 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "Lion(param[*shape], grad[*shape], exp_avg[*shape], lr=1e-4, beta1=0.9, beta2=0.99, "
-        "weight_decay=0.0, _rank=2)",
+        "weight_decay=0.0)",
         category="Optimizer",
         entry="lion_step",
         dims=_PLANE,
         where={"shape": _SHAPE},
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        attributes={
-            "lr": (0.05,),
-            "beta1": (0.5,),
-            "beta2": (0.5,),
-            "weight_decay": (0.1, 2.0),
-            "_rank": (1,),
-        },
+        attributes={"lr": (0.05,), "beta1": (0.5,), "beta2": (0.5,), "weight_decay": (0.1, 2.0)},
         outputs=(Output(name="param"), Output(name="exp_avg")),
         may_overwrite={"param": "True", "exp_avg": "True"},
         values=_VALUES,
@@ -225,20 +218,14 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "RMSProp(param[*shape], grad[*shape], square_avg[*shape]: positive, lr=1e-2, alpha=0.99, "
-        "eps=1e-8, weight_decay=0.0, _rank=2)",
+        "eps=1e-8, weight_decay=0.0)",
         category="Optimizer",
         entry="rmsprop_step",
         dims=_PLANE,
         where={"shape": _SHAPE},
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        attributes={
-            "lr": (0.3,),
-            "alpha": (0.5,),
-            "eps": (0.5,),
-            "weight_decay": (0.1, 2.0),
-            "_rank": (1,),
-        },
+        attributes={"lr": (0.3,), "alpha": (0.5,), "eps": (0.5,), "weight_decay": (0.1, 2.0)},
         outputs=(Output(name="param"), Output(name="square_avg")),
         may_overwrite={"param": "True", "square_avg": "True"},
         values=_VALUES,
@@ -255,7 +242,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "SGD(param[*shape], grad[*shape], momentum_buffer[*shape]?, lr=0.1, momentum=0.9, "
-        "weight_decay=0.0, dampening=0.0, nesterov=False, _rank=2)",
+        "weight_decay=0.0, dampening=0.0, nesterov=False)",
         category="Optimizer",
         entry="sgd_step",
         dims=_PLANE,
@@ -267,7 +254,6 @@ TASKS: tuple[Task, ...] = (
             "weight_decay": (0.1, 2.0),
             "dampening": (0.5,),
             "nesterov": (True,),
-            "_rank": (1,),
         },
         outputs=(Output(name="param"), Output(name="momentum_buffer", when="momentum > 0")),
         may_overwrite={"param": "True", "momentum_buffer": "momentum > 0"},

@@ -46,16 +46,11 @@ def _output_size(P: int, Q: int, _size: str) -> int | tuple[int | None, int]:
 
 TASKS: tuple[Task, ...] = (
     task(
-        "avg_pool1d(input[*shape], kernel_size=3, stride=None, padding=0, _batched=True)",
+        "avg_pool1d(input[*shape], kernel_size=3, stride=None, padding=0)",
         category="Pooling",
         dims={**_CHANNELS, "L": Dim(symbol="L", role="spatial", low=1)},
         where={"shape": Variants("_batched", {True: "N, C, L", False: "C, L"})},
-        attributes={
-            "kernel_size": (2, 5, 1),
-            "stride": (1, 2, 7),
-            "padding": (1, 2),
-            "_batched": (False,),
-        },
+        attributes={"kernel_size": (2, 5, 1), "stride": (1, 2, 7), "padding": (1, 2)},
         extended={"_batched": (False,)},
         constraints=("2*padding <= kernel_size", "kernel_size <= L + 2*padding"),
         reference=_avg_pool1d,

@@ -165,14 +165,14 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "layernorm_w8a8(input[*input_shape], normalized_shape:=weight_shape, "
-        "weight[*weight_shape]?, bias[*weight_shape]?, eps=1e-5, _rank=1)",
+        "weight[*weight_shape]?, bias[*weight_shape]?, eps=1e-5)",
         category="Quantization",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
         where={
             "input_shape": Variants("_rank", {1: "M, N", 2: "M, 2, N"}),
             "weight_shape": Variants("_rank", {1: "N", 2: "2, N"}),
         },
-        attributes={"eps": (1e-3,), "_rank": (2,)},
+        attributes={"eps": (1e-3,)},
         extended={"_rank": (2,)},
         dtypes=("float32",),
         outputs=OUTPUTS,

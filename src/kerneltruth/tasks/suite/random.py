@@ -139,11 +139,11 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        "rand(size:=shape, dtype=None, _rank=2)",
+        "rand(size:=shape, dtype=None)",
         category="Random",
         dims={"M": Dim(symbol="M", role="batch"), "N": Dim(symbol="N", role="channel")},
         where={"shape": Variants("_rank", {2: "M, N", 1: "N", 3: "2, M, N", 4: "2, M, 1, N"})},
-        attributes={"dtype": ("torch.float64",), "_rank": (1, 3, 4)},
+        attributes={"dtype": ("torch.float64",)},
         dtypes=("float32",),
         outputs=(Output(compare="contract", spared=("gain",)),),
         random=True,

@@ -169,16 +169,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "std(input[*shape], dim=None, correction=1, keepdim=False, _rank=3)",
+        "std(input[*shape], dim=None, correction=1, keepdim=False)",
         category="Reduce",
         dims=_DIMS,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={
-            "dim": (-1, *_ONE, *_SEVERAL),
-            "correction": (0, 2),
-            "keepdim": (True,),
-            "_rank": (2, 1),
-        },
+        attributes={"dim": (-1, *_ONE, *_SEVERAL), "correction": (0, 2), "keepdim": (True,)},
         constraints=("along",),
         reference=_std,
         description=f"""The standard deviation along `dim`: the root of the sum of squared distances
@@ -192,11 +187,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("far_from_zero",), out=True),
     ),
     task(
-        "argmax(input_tensor[*shape], dim=-1, keepdim=False, _rank=3)",
+        "argmax(input_tensor[*shape], dim=-1, keepdim=False)",
         category="Reduce",
         dims=_NONEMPTY,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={"dim": (*_ONE, None), "keepdim": (True,), "_rank": (2, 1)},
+        attributes={"dim": (*_ONE, None), "keepdim": (True,)},
         constraints=("along",),
         outputs=(Output(dtype="int64", compare="exact"),),
         reference=lambda input_tensor, dim, keepdim: input_tensor.argmax(dim, keepdim),
@@ -209,11 +204,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "min(input_tensor[*shape], dim=-1, keepdim=False, _rank=3)",
+        "min(input_tensor[*shape], dim=-1, keepdim=False)",
         category="Reduce",
         dims=_NONEMPTY,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={"dim": _ONE, "keepdim": (True,), "_rank": (2, 1)},
+        attributes={"dim": _ONE, "keepdim": (True,)},
         constraints=("along",),
         outputs=(
             Output(name="values"),
@@ -230,16 +225,11 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
     task(
-        "min_gelu(input[*shape], dim=None, keepdim=False, approximate='none', _rank=3)",
+        "min_gelu(input[*shape], dim=None, keepdim=False, approximate='none')",
         category="Reduce",
         dims=_NONEMPTY,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={
-            "dim": (-1, *_ONE),
-            "keepdim": (True,),
-            "approximate": ("tanh",),
-            "_rank": (2, 1),
-        },
+        attributes={"dim": (-1, *_ONE), "keepdim": (True,), "approximate": ("tanh",)},
         constraints=("along",),
         outputs=(
             Output(name="values"),

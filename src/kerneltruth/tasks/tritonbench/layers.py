@@ -122,7 +122,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "silu_batch_norm(input[*shape], running_mean[C], running_var[C]: positive, weight[C]?, "
-        "bias[C]?, training=False, momentum=0.1, eps=1e-5, _rank=2)",
+        "bias[C]?, training=False, momentum=0.1, eps=1e-5)",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="reduced", low=1),
@@ -133,7 +133,7 @@ TASKS: tuple[Task, ...] = (
             "shape": Variants("_rank", {2: "N, C", 3: "N, C, L", 4: "N, C, L, 2"}),
             "pixels": lambda shape: prod(shape[2:]),
         },
-        attributes={"training": (True,), "momentum": (0.5,), "eps": (0.25,), "_rank": (3, 4)},
+        attributes={"training": (True,), "momentum": (0.5,), "eps": (0.25,)},
         constraints=("not training or N * pixels > 1",),
         mutates={"running_mean": "training", "running_var": "training"},
         # Half precision keeps the normalized values before the sigmoid.
@@ -162,7 +162,7 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(recipes=("far_from_zero",)),
     ),
     task(
-        "tensordot(a[*a_shape], b[*b_shape], dims:=contracted, _dims='two')",
+        "tensordot(a[*a_shape], b[*b_shape], dims:=contracted)",
         category="MatrixMultiply",
         dims={
             "M": "batch",
@@ -175,7 +175,6 @@ TASKS: tuple[Task, ...] = (
             "a_shape": Variants("_dims", {"two": "M, K, L", "one": "M, L, K", "lists": "K, M, L"}),
             "b_shape": Variants("_dims", {"two": "K, L, N", "one": "K, N", "lists": "L, N, K"}),
         },
-        attributes={"_dims": ("one", "lists")},
         reference=_tensordot,
         description="""The contraction of a with b, in the dtype of the inputs. An integer `dims`
             contracts the last `dims` dims of a with the first `dims` of b; a pair of lists names

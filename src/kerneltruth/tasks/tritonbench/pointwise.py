@@ -11,9 +11,7 @@ from kerneltruth.tasks.spec import FLOATS, Output, Promises, Role, Sizes, Task, 
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "M, 2, N", 4: "M, 2, 3, N"})
-_RANKS = (1, 3, 4)
 _OTHER = Variants("_other", {"same": "M, N", "row": "N", "column": "M, 1", "scalar": ""})
-_OTHERS = ("row", "column", "scalar")
 _X = Variants("_form", {"row": "M, N", "outer": "M, 1", "scalar": "", "box": "M, 1, N"})
 _Y = Variants("_form", {"row": "N", "outer": "N", "scalar": "M, N", "box": "2, 1"})
 _SMALL = {"M": 32, "N": 128}
@@ -53,11 +51,10 @@ def _softmax_mul_other(M: int, N: int, _other: str, _rank: int) -> Sizes:
 
 TASKS: tuple[Task, ...] = (
     task(
-        "broadcast_tensors(x[*x_shape], y[*y_shape], _form='row')",
+        "broadcast_tensors(x[*x_shape], y[*y_shape])",
         category="Index",
         dims=_PLAIN,
         where={"x_shape": _X, "y_shape": _Y},
-        attributes={"_form": ("outer", "scalar", "box")},
         # PyTorch returns views of the inputs.
         may_overwrite={"x": "True", "y": "True"},
         outputs=(Output(name="x_out"), Output(name="y_out")),
@@ -74,11 +71,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(not_tried={"other than two tensors": "two are broadcast in every case"}),
     ),
     task(
-        "exp(input[*shape], _rank=2)",
+        "exp(input[*shape])",
         category="Math",
         dims=_PLAIN,
         where={"shape": _SHAPE},
-        attributes={"_rank": _RANKS},
         extended_dtypes=("float64",),
         reference=lambda input: torch.exp(input),
         description=f"""exp(x) of each element, in the input's dtype. Minus infinity gives 0, what
@@ -89,11 +85,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "mul_relu(input[M, N], other[*other], inplace=False, _other='same')",
+        "mul_relu(input[M, N], other[*other_shape], inplace=False)",
         category="Fusion",
         dims=_PLAIN,
-        where={"other": _OTHER},
-        attributes={"inplace": (True,), "_other": _OTHERS},
+        where={"other_shape": _OTHER},
+        attributes={"inplace": (True,)},
         extended={"_other": ("row", "column", "scalar")},
         # The prompt does not say where the result lies if both are given.
         constraints=("not inplace or _call != 'out'",),
@@ -109,11 +105,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        "ones_like(input[*shape], dtype=None, _rank=2)",
+        "ones_like(input[*shape], dtype=None)",
         category="Math",
         dims=_PLAIN,
         where={"shape": _SHAPE},
-        attributes={"dtype": ("torch.float64",), "_rank": _RANKS},
+        attributes={"dtype": ("torch.float64",)},
         extended_dtypes=("float64",),
         reference=lambda input: torch.ones_like(input),
         description=f"""A tensor of ones of input's shape and device, in its dtype or in `dtype` if
@@ -155,11 +151,10 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        "sqrt(input[*shape], _rank=2)",
+        "sqrt(input[*shape])",
         category="Math",
         dims=_PLAIN,
         where={"shape": _SHAPE},
-        attributes={"_rank": _RANKS},
         extended_dtypes=("float64",),
         reference=lambda input: torch.sqrt(input),
         description=f"""The square root of each element, in the input's dtype: NaN below 0, infinity

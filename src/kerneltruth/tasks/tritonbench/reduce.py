@@ -111,11 +111,11 @@ def _add_dot_by_product(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, Ten
 
 TASKS: tuple[Task, ...] = (
     task(
-        "logsumexp(input[*shape], dim=-1, keepdim=False, _rank=2)",
+        "logsumexp(input[*shape], dim=-1, keepdim=False)",
         category="Reduce",
         dims=_DIMS,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={"dim": _ONE, "keepdim": (True,), "_rank": (3, 1)},
+        attributes={"dim": _ONE, "keepdim": (True,)},
         constraints=("along",),
         extended_dtypes=("float64",),
         reference=lambda input, dim, keepdim: torch.logsumexp(input, dim, keepdim),
@@ -128,11 +128,11 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True),
     ),
     task(
-        "max(input[*shape], dim=-1, keepdim=False, _rank=2)",
+        "max(input[*shape], dim=-1, keepdim=False)",
         category="Reduce",
         dims=_DIMS,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={"dim": _ONE, "keepdim": (True,), "_rank": (3, 1)},
+        attributes={"dim": _ONE, "keepdim": (True,)},
         constraints=("along",),
         outputs=(
             Output(name="values"),
@@ -183,11 +183,11 @@ TASKS: tuple[Task, ...] = (
         perf=_VECTORS,
     ),
     task(
-        "sigmoid_argmax(input[*shape], dim=None, keepdim=False, _rank=2)",
+        "sigmoid_argmax(input[*shape], dim=None, keepdim=False)",
         category="Fusion",
         dims=_DIMS,
         where={"shape": _SHAPE, "along": _along, "count": _count},
-        attributes={"dim": (-1, *_ONE), "keepdim": (True,), "_rank": (3, 1)},
+        attributes={"dim": (-1, *_ONE), "keepdim": (True,)},
         constraints=("along", "dim is not None or not keepdim"),
         outputs=(Output(dtype="int64", compare="contract"),),
         contract=_is_argmax_of_sigmoid,
