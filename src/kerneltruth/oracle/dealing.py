@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
+from kerneltruth.cases.pairs import Pairs, paired
 from kerneltruth.cases.promised import Promise, promises_of
 from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import generate
@@ -17,6 +18,8 @@ from kerneltruth.tasks.spec import Task
 # Offer this many cases for each that is wanted: some cannot be judged, and few try a rare promise.
 OFFERED = 4
 LEAST_OFFERED = 64
+# Of the cases, one in so many combines promised values that are otherwise tried apart.
+PAIRED = 8
 # A kernel that takes its inputs for contiguous may be right on one of them by chance.
 TELLING_LAYOUTS = frozenset({"transposed", "strided", "row_gaps"})
 
@@ -27,8 +30,8 @@ class Deal:
 
     Attributes:
         firsts: each tries something that decides, or is promised, and that none before it tries.
-        others: those that try something beyond the contract first; more than are judged, so that
-            they take the place of what cannot be.
+        others: those that combine promises, and then those that try something beyond the contract;
+            more than are judged, so that they take the place of what cannot be.
         total: how many cases are judged, the published inputs among them.
     """
 
@@ -46,7 +49,7 @@ def deal(
     blocks: Sequence[int] = (),
     thresholds: Sequence[int] = (),
 ) -> Deal:
-    """Deal the cases: first what decides, then what lies beyond, then all else as usual.
+    """Deal the cases: first what decides, then pairs, what lies beyond, and all else as usual.
 
     No case departs from `published`. The candidate may branch at sizes that are `thresholds`.
     """
@@ -71,6 +74,11 @@ def deal(
         later = generate(task, count=LEAST_OFFERED, **chosen | {"strategies": ("empty",)})
         firsts += [case for case in later if 0 in case.sizes.values()][:1]
     total = max(plan.cases, 1 + len(firsts)) if plan.grows else plan.cases
+    if any(d.obligation == "attributes" for d in decisive):
+        room = min(plan.cases // PAIRED, total - 1 - len(firsts))
+        firsts, more = paired(Pairs(task, device), published, firsts, others, most=room)
+        beyond = [*more, *beyond]
+        others = [case for case in others if case not in more]
     return Deal(firsts=tuple(firsts), others=(*beyond, *others), total=total)
 
 

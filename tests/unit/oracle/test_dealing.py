@@ -5,6 +5,7 @@ from scripted import RELU, declare
 
 from kerneltruth.cases.promised import promises_of
 from kerneltruth.cases.published import published_case
+from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.dealing import Deals, deal
 from kerneltruth.oracle.obligations import departures, obligations_of
@@ -58,6 +59,38 @@ def test_what_lies_beyond_the_contract_comes_next():
     seconds = found.others[:4]
     assert all(any(not decides(d) for d in departures(RELU, case, published)) for case in seconds)
     assert {"transposed", "strided"} <= {c.layout for c in found.others[:10]}
+
+
+@pytest.mark.parametrize(
+    ("key", "attributes", "tries"),
+    [
+        ("gelu", {"approximate": "tanh"}, lambda case: case.recipe == "exp_edge"),
+        ("gelu", {"approximate": "none"}, lambda case: case.recipe == "exp_edge"),
+        ("kernelbenchx/lu", {"pivot": False}, lambda case: case.sizes["M"] > case.sizes["N"]),
+        ("kernelbenchx/lu", {"pivot": False}, lambda case: case.sizes["M"] < case.sizes["N"]),
+    ],
+    ids=("tanh at the edges of exp", "none at the edges of exp", "tall", "wide"),
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_an_attributes_value_meets_promised_values_and_both_orders_of_dims(
+    key, attributes, tries, seed
+):
+    task = EVERY_TASK[key]
+    published = published_case(task, seed=seed, device="cpu")
+    plan = Plan(cases=16, promises=True, seed=seed)
+    found = deal(task, plan, published, device="cpu")
+    assert found == deal(task, plan, published, device="cpu")
+    judged = (*found.firsts, *found.others)[: found.total - 1]
+    assert any(tries(c) for c in judged if attributes.items() <= c.settings.items())
+
+
+@pytest.mark.parametrize(("contract", "combines"), [("core", True), ("published", False)])
+def test_promises_are_combined_where_attributes_decide(contract, combines):
+    task = EVERY_TASK["kernelbenchx/lu"]
+    offered = {c.identity for c in generate(task, seed=0, count=256)}
+    found, _ = dealt(task, cases=16, contract=contract)
+    new = [c for c in (*found.firsts, *found.others) if c.identity not in offered]
+    assert bool(new) == combines
 
 
 def test_every_case_is_dealt_once():

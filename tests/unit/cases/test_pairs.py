@@ -1,0 +1,60 @@
+"""Pairs: an attribute's value together with promised values or an order of sizes."""
+
+import pytest
+from msgspec.structs import replace
+
+from kerneltruth.cases.pairs import Pair, Pairs, paired
+from kerneltruth.cases.published import published_case
+from kerneltruth.tasks.registry import find
+
+GELU, LU = find("gelu"), find("kernelbenchx/lu")
+TANH_AT_EDGES = Pair("approximate", "'tanh'", "exp_edge")
+
+
+def case_of(task, strategy="attributes", **sizes):
+    case = replace(published_case(task, seed=0, device="cpu"), strategy=strategy)
+    return case.with_dims(**sizes)
+
+
+def test_a_case_tries_its_attributes_value_with_its_recipe_and_the_order_of_its_dims():
+    case = replace(case_of(GELU, M=3, N=9), recipe="exp_edge").with_attributes(approximate="tanh")
+    assert Pairs(GELU, "cpu").tried(case) == {
+        TANH_AT_EDGES,
+        Pair("approximate", "'tanh'", "M < N"),
+    }
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(case_of(GELU, M=4, N=4), recipe="ties"),
+        replace(case_of(GELU, M=3, N=9), domain="extended"),
+    ],
+    ids=("square, with values that no sentence promises", "beyond the prompt"),
+)
+def test_a_case_that_meets_nothing_tries_no_pair(case):
+    assert Pairs(GELU, "cpu").tried(case) == frozenset()
+
+
+def test_only_a_case_that_is_not_about_sizes_is_turned():
+    pairs = Pairs(LU, "cpu")
+    (_, turned) = pairs.turned(case_of(LU, M=9, N=5))
+    assert (turned.sizes["M"], turned.sizes["N"]) == (5, 9)
+    assert len([*pairs.turned(case_of(LU, "boundary", M=9, N=5))]) == 1
+
+
+def test_attributes_take_the_values_that_add_most():
+    pairs = Pairs(GELU, "cpu")
+    case = replace(case_of(GELU, M=4, N=4), recipe="exp_edge")
+    assert pairs.with_most(case, pairs.tried(case)).settings == {"approximate": "tanh"}
+    both = pairs.tried(case) | {TANH_AT_EDGES}
+    assert pairs.with_most(case, both) == case
+
+
+def test_no_more_cases_are_added_than_add_a_pair():
+    pairs, published = Pairs(GELU, "cpu"), case_of(GELU, "published", M=4, N=4)
+    wide = case_of(GELU, "boundary", M=3, N=9)
+    firsts, more = paired(pairs, published, [wide], [wide], most=9)
+    assert firsts == [wide]
+    assert [c.settings["approximate"] for c in more] == ["tanh"]
+    assert paired(pairs, published, [wide], [wide], most=0) == ([wide], [])
