@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -114,9 +115,10 @@ class _Taken:
         if name not in names or name in self._heads or name.startswith("__"):
             return
         value = names[name]
-        inner = getattr(value, "fn", value)
-        if isinstance(value, ModuleType):
-            self._heads[name] = f"import {value.__name__} as {name}"
+        inner = _launched(value)
+        imported = _import_of(name, value)
+        if imported is not None:
+            self._heads[name] = imported
         elif isinstance(value, bool | int | str | None) or _is_plain_float(value):
             self._heads[name] = f"{name} = {value!r}"
         elif isinstance(inner, FunctionType):
@@ -127,6 +129,24 @@ class _Taken:
                 f"({type(value).__name__}), which its file or cell does not define; define it "
                 "there, or pass it as an argument"
             )
+
+
+def _import_of(name: str, value: object) -> str | None:
+    """Return the import that gives the name its value; None if no module has it."""
+    if isinstance(value, ModuleType):
+        return f"import {value.__name__} as {name}"
+    module, there = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if module in (None, "__main__") or not isinstance(there, str):
+        return None
+    held = getattr(sys.modules.get(module), there, None)
+    return f"from {module} import {there} as {name}" if held is value else None
+
+
+def _launched(value: object) -> object:
+    """Return the function in a kernel of Triton, which decorators may wrap one in the other."""
+    while not isinstance(value, FunctionType) and hasattr(value, "fn"):
+        value = value.fn
+    return value
 
 
 def _is_plain_float(value: object) -> bool:

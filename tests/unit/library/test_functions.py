@@ -75,6 +75,32 @@ def test_modules_numbers_and_functions_come_from_other_cells():
     assert ran(source_of(names["f"]), 1.5) == 8
 
 
+def test_what_other_cells_import_is_imported():
+    names = {}
+    cell(
+        "from math import ceil\nfrom fractions import Fraction as F\nfrom bisect import insort\n",
+        names,
+    )
+    cell("from textwrap import dedent\n", names)
+    cell("def f(x):\n    return dedent(str(F(ceil(x), 2))), insort\n", names)
+
+    taken = source_of(names["f"])
+
+    assert ran(taken, 2.5)[0] == "3/2"
+    assert "from fractions import Fraction as F" in taken.text
+    assert "def dedent" not in taken.text
+
+
+def test_a_kernel_of_another_cell_comes_with_its_decorators():
+    names = {}
+    cell("class jit:\n    def __init__(self, fn):\n        self.fn = fn\n", names)
+    cell("import math\n@jit\n@jit\ndef kernel(x):\n    return math.ceil(x)\n", names)
+    names["jit"] = None
+    cell("def f(x):\n    return kernel.fn.fn(x)\n", names)
+
+    assert "@jit\n@jit\ndef kernel(x):" in source_of(names["f"]).text
+
+
 def test_a_name_that_no_source_holds_is_refused():
     names = {"table": [1, 2]}
     cell("def f(x):\n    return table[x]\n", names)

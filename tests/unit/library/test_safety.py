@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,14 @@ def script(text, *, timeout=60, **how):
         check=False,
         **how,
     )
+
+
+def alive(pid):
+    """Whether a process runs; one that nobody has reaped yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def below(pid):
@@ -249,6 +258,24 @@ def test_the_interpreter_ends_at_once_silently_and_leaves_nothing(use):
     pid, end = ran.stdout.split()
     assert (end, ran.stderr, ran.returncode) == ("exit", "", 0)
     assert below(pid) == []
+
+
+def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
+    ran = script("""
+        judge = kt.Judge(device="cpu", workers=1)
+        judge.check(RIGHT, **FEW)
+        print(judge._link._process.pid, flush=True)
+        if os.fork() == 0:
+            os.close(1), os.close(2)
+            time.sleep(20)
+        os._exit(0)
+    """)
+
+    server = int(ran.stdout)
+    until = time.monotonic() + 15
+    while alive(server):
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def test_an_interrupt_ends_the_check_and_not_the_judge():
