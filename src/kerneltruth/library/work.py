@@ -62,7 +62,12 @@ class QuestionWorker:
         del tell
         if isinstance(job.about, TimeMessage):
             return self._timed(job.number, job.about)
-        return answer(job.number, self._judged(request_of(job.about)))
+        options = request_of(job.about)
+        judged = self._judged(options)
+        if judged.document.verdict == "infra" and not options.keep:
+            # As `run` does: what ended by chance, such as a killed process, goes well again.
+            judged = self._judged(options)
+        return answer(job.number, judged)
 
     def _judged(self, options: CheckRequest) -> Judged:
         start = time.monotonic()

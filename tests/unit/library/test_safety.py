@@ -51,8 +51,10 @@ def alive(pid):
 
 
 def below(pid):
-    """The processes that are left of a session's leader."""
-    found = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True)
+    """The processes below another: its id, theirs, and their arguments."""
+    found = subprocess.run(
+        ["ps", "-eo", "ppid,pid,args"], capture_output=True, text=True, check=True
+    )
     return [line for line in found.stdout.splitlines() if line.split(None, 1)[0] == str(pid)]
 
 
@@ -184,6 +186,15 @@ def test_a_dead_server_is_one_clear_line():
             kt.EnvironmentFault, match="the judging server is gone: killed by SIGKILL"
         ):
             judge.check(RIGHT, **FEW)
+
+
+def test_a_killed_process_between_judge_and_kernels_is_replaced():
+    with kt.Judge(device="cpu", workers=1, targets=()) as judge:
+        judge.check(RIGHT, **FEW)
+        (zygote,) = [line for line in below(judge._link._process.pid) if "runner.zygote" in line]
+        os.kill(int(zygote.split()[1]), signal.SIGKILL)
+
+        assert judge.check(RIGHT, **FEW).passed
 
 
 def test_a_dead_shared_server_is_replaced():
