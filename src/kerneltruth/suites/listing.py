@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from kerneltruth.suites.foreign import (
 from kerneltruth.suites.kernelbench.declaration import declaration_of
 from kerneltruth.suites.kernelbench.tasks import REFERENCE
 from kerneltruth.suites.terms import contract_of
+from kerneltruth.tasks.expressions import names_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
 
@@ -89,6 +91,14 @@ def _outline(task: Listed) -> TaskFacts:
     )
 
 
+def _where(task: Task) -> Iterator[str]:
+    """Say what the names in a signature stand for."""
+    for name, rule in task.where.items():
+        if f"*{name}" in task.signature or f":={name}" in task.signature:
+            follows = f"from {', '.join(names_of(rule))}" if callable(rule) else str(rule)
+            yield f"{name} {follows}"
+
+
 def _describe(task: Task) -> TaskFacts:
     return TaskFacts(
         key=task.key,
@@ -96,7 +106,7 @@ def _describe(task: Task) -> TaskFacts:
         entry=task.entry,
         category=task.category,
         suite=task.suite,
-        signature=task.signature,
+        signature="; ".join((task.signature, *_where(task))),
         dtypes=tuple(task.dtypes),
         extended_dtypes=tuple(task.extended_dtypes),
         promises=() if task.foreign else tuple(map(str, promises_of(task))),

@@ -51,6 +51,10 @@ class Variants:
                 "with `_`"
             )
 
+    def __str__(self) -> str:
+        forms = (f"[{dims}] at {value!r}" for value, dims in self.shapes.items())
+        return f"by {self.attribute} {', '.join(forms)}"
+
     def at(self, scope: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the sizes of the shape that a scope's attribute chooses."""
         return tuple(evaluate(dim, scope) for dim in _split(self.shapes[scope[self.attribute]]))
