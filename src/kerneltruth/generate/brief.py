@@ -96,7 +96,8 @@ def _arguments(task: Task) -> Iterator[str]:
 
 
 def _hidden(task: Task) -> frozenset[str]:
-    return frozenset(a.name for a in task.attributes if a.hidden)
+    """Return the names that only a declaration knows."""
+    return frozenset((*(a.name for a in task.attributes if a.hidden), *task.where))
 
 
 def _names(expression: str) -> set[str]:
@@ -139,7 +140,7 @@ def _output(output: Output) -> str:
 
 
 def _sizes(task: Task) -> str:
-    """State the allowed sizes and the constraints between them, without hidden attributes."""
+    """State the allowed sizes and the constraints between them, without hidden names."""
     fixed = [d for d in task.dims if d.low == d.high]
     bounds = [f"{d.symbol} = {d.low}" for d in fixed]
     bounds += [f"{d.symbol} >= {d.low}" for d in task.dims if d not in fixed]
