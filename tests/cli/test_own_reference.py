@@ -186,3 +186,70 @@ def test_a_file_in_kernelbenchs_form_is_a_reference(kt, reference, candidate, tm
     given = ("--reference", reference(MODEL), "--cases", 6, "--out", tmp_path / "run", "--json")
     document = json.loads(kt("check", candidate(source), *given, *ON_CPU).out)
     assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")
+
+
+BACKWARD = """
+import torch
+
+backward = True
+
+
+def gated(x, y):
+    return torch.sigmoid(x.float()).to(x.dtype) * y
+
+
+def inputs():
+    rows, columns = 8, 48
+    return torch.randn(rows, columns), torch.randn(rows, columns)
+"""
+GRADIENT = """
+import torch
+
+
+class _Gated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        gate = torch.sigmoid(x.float())
+        ctx.save_for_backward(gate, y)
+        return (gate * y.float()).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        gate, y = ctx.saved_tensors
+        own = grad.float() * y.float() * gate * (1 - gate)
+        return own.to(y.dtype), (grad.float() * gate).to(y.dtype)
+
+
+def fused(x, y):
+    return _Gated.apply(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "broken"), [(GRADIENT, []), (GRADIENT.replace(" * (1 - gate)", ""), ["gradients"])]
+)
+def test_a_reference_that_is_differentiable_asks_for_gradients(
+    kt, reference, candidate, tmp_path, source, broken
+):
+    given = ("--reference", reference(BACKWARD), "--out", tmp_path / "run", "--json", *ON_CPU)
+    profile = json.loads(kt("check", candidate(source), *given).out)["profile"]
+    assert profile["gradients"]["status"] in ("held", "broken")
+    decisive = [n for n, p in profile.items() if p["decisive"] and p["status"] == "broken"]
+    assert decisive == broken
+
+
+@pytest.mark.parametrize(("stated", "verdict"), [("", "fail"), ("tolerance = (0.02, 0)", "pass")])
+def test_a_tolerance_of_the_reference_is_admitted(
+    kt, reference, candidate, tmp_path, stated, verdict
+):
+    source = RIGHT.replace("* scale", "* scale * 1.01")
+    path = reference(REFERENCE.replace("import torch", f"import torch\n\n{stated}"))
+    given = ("--reference", path, "--cases", 12, "--out", tmp_path / "run", "--json", *ON_CPU)
+    assert json.loads(kt("check", candidate(source), *given).out)["verdict"] == verdict
+
+
+def test_a_tolerance_that_means_nothing_is_one_line(kt, reference, candidate):
+    path = reference(REFERENCE.replace("import torch", "import torch\n\ntolerance = 0.02"))
+    ran = kt("check", candidate(RIGHT), "--reference", path)
+    assert ran.code == 2
+    assert "my_rms.py:4: tolerance = 0.02: give a relative and an absolute error" in ran.err

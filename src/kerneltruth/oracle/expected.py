@@ -141,7 +141,10 @@ def _bound(
     if policy.method != "spread":
         return bounds.absolute_bound(task, dtype, value, policy)
     bound = _spread(task, case, dtype, value, index, made, policy)
-    return bound.clamp_min(task.admitted[dtype]) if dtype in task.admitted else bound
+    if dtype not in task.admitted:
+        return bound
+    share = torch.nan_to_num(value.abs(), nan=0.0, posinf=0.0) * task.admitted_share
+    return torch.maximum(bound, (share + task.admitted[dtype]).to(bound.dtype))
 
 
 def _spread(

@@ -27,6 +27,10 @@ def judged_as(task: Task, case: Case) -> Task:
         with_spread=None,
         admissible=tuple(_gradient_of(formula, specs) for formula in task.admissible),
         tf32=tuple(_gradient_of(formula, specs) for formula in task.tf32),
+        narrowed={
+            dtype: tuple(_gradient_of(formula, specs) for formula in formulas)
+            for dtype, formulas in task.narrowed.items()
+        },
         contract=None,
         random=False,
     )

@@ -92,6 +92,7 @@ class Task:
             is reported and fails no candidate.
         smaller: attributes that show a fault in few elements; no case begins there.
         admitted: absolute errors by dtype that are right however small the bound.
+        admitted_share: the error as a share of the result that is right beside these.
         where: what further names in expressions stand for.
     """
 
@@ -134,6 +135,7 @@ class Task:
     further: Mapping[str, str] = field(default_factory=dict)
     smaller: tuple[Mapping[str, Scalar], ...] = ()
     admitted: Mapping[str, float] = field(default_factory=dict)
+    admitted_share: float = 0.0
     where: Mapping[str, Rule] = field(default_factory=dict)
 
     @property

@@ -20,6 +20,8 @@ from kerneltruth.suites.remote import Rejected, Remote
 
 INSIDE = Path(__file__).with_name("inside")
 TRUTH_S = 120.0
+# How a request names the gradients at the outputs.
+PASSED = "passed."
 
 __all__ = ["INSIDE", "ProblemCall", "ProblemSession", "Rejected"]
 
@@ -193,6 +195,21 @@ class ProblemSession:
             except Rejected as refusal:
                 self._on_cpu(call, refusal)
         return self._remote.outputs(request, tensors, deadline_s=TRUTH_S)
+
+    def gradients(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        call: ProblemCall,
+        passed: Sequence[torch.Tensor],
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the gradients of the real inputs for those at the outputs.
+
+        Raises:
+            Rejected: the function raised, died or took too long.
+        """
+        request = {"what": "gradients"} | asdict(call)
+        at_outputs = {f"{PASSED}{i}": t for i, t in enumerate(passed)}
+        return self._remote.outputs(request, {**tensors, **at_outputs}, deadline_s=TRUTH_S)
 
     def with_spread(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,19 @@ _NEEDED = ("Model", "get_inputs", "get_init_inputs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """What a file has instead of a model: a function, and one that makes its inputs, by name."""
+    """What a file has instead of a model.
+
+    Attributes:
+        name: of the function.
+        makes: the name of the function that makes its inputs.
+        tolerance: relative and absolute error that is right however small the bound.
+        backward: whether the first result is differentiable.
+    """
 
     name: str
     makes: str
+    tolerance: tuple[float, float] | None = None
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +151,7 @@ def read_reference(path: Path) -> Problem:
     plain = _plain_in(tree, path)
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     says = ast.get_docstring(functions[plain.name]) if plain.name in functions else None
-    held = read_by_model(source, tree, (plain.makes,))
+    held = {*read_by_model(source, tree, (plain.makes,)), "tolerance", "backward"}
     return Problem(
         level=0,
         number=0,
@@ -188,8 +198,9 @@ def _plain_in(tree: ast.Module, path: Path) -> Plain:
             "default"
         )
     assigned = {n for s in tree.body if isinstance(s, ast.Assign) for n in _targets(s)}
+    settings = _settings(tree, path)
     if REFERENCE in {*names, *assigned}:
-        return Plain(name=REFERENCE, makes=makes)
+        return Plain(name=REFERENCE, makes=makes, **settings)
     public = [n for n in dict.fromkeys(names) if not n.startswith(("_", "test_"))]
     public = [n for n in public if n not in _MAKES]
     if len(public) != 1:
@@ -198,7 +209,42 @@ def _plain_in(tree: ast.Module, path: Path) -> Plain:
             f"{path}: it has {what}; name the one that kernels replace `reference`, and begin the "
             "names of others with _"
         )
-    return Plain(name=public[0], makes=makes)
+    return Plain(name=public[0], makes=makes, **settings)
+
+
+def _settings(tree: ast.Module, path: Path) -> dict[str, Any]:
+    """Return what a file says about its task at module level.
+
+    Raises:
+        UserError: a value that means nothing.
+    """
+    found: dict[str, Any] = {}
+    for statement in tree.body:
+        name = next(iter(_targets(statement)), "") if isinstance(statement, ast.Assign) else ""
+        if isinstance(statement, ast.Assign) and name in _SETTINGS:
+            holds, rule = _SETTINGS[name]
+            try:
+                found[name] = ast.literal_eval(statement.value)
+            except (ValueError, TypeError):
+                found[name] = None
+            if not holds(found[name]):
+                raise UserError(
+                    f"{path}:{statement.lineno}: {name} = {ast.unparse(statement.value)}: {rule}"
+                )
+    return found
+
+
+def _is_tolerance(value: object) -> bool:
+    pair = value if isinstance(value, tuple) and len(value) == 2 else ()
+    return bool(pair) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < math.inf for v in pair
+    )
+
+
+_SETTINGS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "tolerance": (_is_tolerance, "give a relative and an absolute error, such as (1e-2, 1e-3)"),
+    "backward": (lambda value: isinstance(value, bool), "give True or False"),
+}
 
 
 def _targets(statement: ast.Assign) -> list[str]:

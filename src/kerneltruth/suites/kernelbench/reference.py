@@ -42,6 +42,29 @@ def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
     return found
 
 
+class _InChild(torch.autograd.Function):
+    """The call as one operator of autograd: its gradients are computed in the child, too."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, session: ProblemSession, call: ProblemCall, names: tuple[str, ...], *tensors: Any
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the outputs."""
+        ctx.session, ctx.call, ctx.names = session, call, names
+        ctx.save_for_backward(*tensors)
+        outputs = session.outputs(dict(zip(names, tensors, strict=True)), call)
+        ctx.mark_non_differentiable(*(o for o in outputs if not o.is_floating_point()))
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *passed: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradient of each real tensor, for those passed in at the outputs."""
+        tensors = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
+        found = iter(ctx.session.gradients(tensors, ctx.call, passed))
+        own = (next(found) if t.is_floating_point() else None for t in tensors.values())
+        return (None, None, None, *own)
+
+
 class ProblemReference:
     """The problem's own model, called in a child; torch tensors in and out.
 
@@ -69,7 +92,13 @@ class ProblemReference:
         Raises:
             Rejected: the model does not accept these inputs.
         """
-        return self._session.outputs(_tensors(given), self._call(_sizes, _mode, given))
+        tensors, call = _tensors(given), self._call(_sizes, _mode, given)
+        if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors.values())):
+            return self._session.outputs(tensors, call)
+        found: tuple[torch.Tensor, ...] = _InChild.apply(  # type: ignore[no-untyped-call]
+            self._session, call, tuple(tensors), *tensors.values()
+        )
+        return found
 
     def runs(
         self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any

@@ -14,7 +14,7 @@ from kerneltruth.clock.roofline.work import itemsize
 from kerneltruth.runner.child.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
 from kerneltruth.suites.kernelbench.chance import contract
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
-from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.suites.kernelbench.problem import Plain, Problem
 from kerneltruth.suites.kernelbench.reference import (
     HALF,
     SHALLOW,
@@ -26,7 +26,10 @@ from kerneltruth.suites.kernelbench.reference import (
 )
 from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.gpu import GPU_DRAWS
+from kerneltruth.tasks.model import BACKWARD, CALL, PLAIN_CALL
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import (
+    FLOATS,
     Argument,
     Attribute,
     Benchmark,
@@ -102,6 +105,9 @@ def task_of(
         arguments.append(Derived(name=CALLED, expression=_by(MODE, called)))
     drawn = [name for name in last.state if _is_drawn(schema, name)]
     arguments += specs if problem.function else _of_model(schema, specs, drawn)
+    if problem.function is not None and problem.function.backward:
+        calls = (PLAIN_CALL, BACKWARD)
+        arguments.append(Attribute(name=CALL, default=PLAIN_CALL, values=calls))
     rounding = ("truncated", "rounded") if last.products else ()
     reference = ProblemReference(session, schema, order)
     task = _task(
@@ -121,7 +127,9 @@ def task_of(
     tensors = [s.name for s in specs if isinstance(s, TensorSpec)]
     own = Own(session, schema, tensors, drawn)
     return replace(
-        _holding_arranged(task, schema, own) if problem.function else task,
+        _as_stated(problem.function, _holding_arranged(task, schema, own))
+        if problem.function
+        else task,
         own=own,
         narrowed={
             working: tuple(
@@ -129,7 +137,7 @@ def task_of(
             )
             for working in HALF
         },
-        first={} if first is None else {SIZES: first.label},
+        first={} if first is None else {SIZES: first.label, **_plain_call(task)},
         further={MODE: BEYOND} if len(modes) > 1 else {},
         random=bool(random),
         contract=contract(reference, random) if random else None,
@@ -148,6 +156,28 @@ def _of_model(
     filled = {n: number for n, number in numbers.items() if number is not None}
     yield Derived(name=FILLED, expression=repr(repr(filled)))
     yield from (_weight(schema, name) for name in drawn)
+
+
+def _as_stated(function: Plain, task: Task) -> Task:
+    """Return the task with the tolerance and the gradients that its file states."""
+    if function.backward:
+        extended = {name: values for name, values in task.extended.items() if name != CALL}
+        task = replace(task, promises=Promises(gradients=True), extended=extended)
+    if function.tolerance is None:
+        return task
+    share, absolute = function.tolerance
+    # A result that is off by a factor may be within it.
+    outputs = tuple(replace(o, spared=(*o.spared, "gain")) for o in task.outputs)
+    admitted = dict.fromkeys(_FLOATS, absolute)
+    return replace(task, outputs=outputs, admitted=admitted, admitted_share=share)
+
+
+_FLOATS = ("float64", *FLOATS)
+
+
+def _plain_call(task: Task) -> dict[str, str]:
+    """Return the setting of a call without gradients, if the task has both."""
+    return {CALL: PLAIN_CALL} if any(a.name == CALL for a in task.attributes) else {}
 
 
 def _holding_arranged(task: Task, schema: Schema, own: Own) -> Task:

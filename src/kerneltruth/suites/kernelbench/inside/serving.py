@@ -10,6 +10,7 @@ Requests, as JSON:
 - `runs`: only whether a run succeeds; `ranges`: only the ranges of integer inputs;
 - `drawn`: inputs and weights as the problem's own file creates them;
 - `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one;
+- `gradients`: those of the inputs, for those at the outputs;
 - `with_spread`: the outputs in float64, and how far other evaluations deviate from them.
 
 The last three run on the device that holds the inputs.
@@ -57,6 +58,8 @@ from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, example
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.tasks.gpu import OnGpu
 
+# How a request names the gradients at the outputs.
+PASSED = "passed."
 # Models are kept, by constants and dtype, as long as they are small.
 _KEPT_MODELS = 3
 _KEPT_ELEMENTS = 2**26
@@ -132,6 +135,8 @@ class Harness:
             case "draws":
                 runs_ = [self._truth(asked, tensors, seed) for seed in range(asked["count"])]
                 return tuple(torch.stack(same) for same in zip(*runs_, strict=True))
+            case "gradients":
+                return self._gradients(asked, tensors)
             case "with_spread":
                 return self._with_spread(asked, tensors)
             case "drawn":
@@ -224,6 +229,33 @@ class Harness:
             own = state(model)
             outputs += [own[n] for n in asked["updated"]]
             return tuple(torch.as_tensor(o).clone() for o in outputs)
+
+    def _gradients(
+        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the gradients of the real inputs, for those passed in at the real outputs."""
+        passed = [t for n, t in tensors.items() if n.startswith(PASSED)]
+        given = {n: t for n, t in tensors.items() if not n.startswith(PASSED)}
+        leaves = [t.requires_grad_() for t in given.values() if is_float(t)]
+        dtype = getattr(torch, asked["dtype"])
+        scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
+        inputs = [given[n] if n in given else scalars[n] for n in asked["order"]]
+        model = self._ready(asked, dtype, given)
+        with torch.enable_grad(), self._problem.evaluating(dtype):
+            inputs, arithmetic = self._arithmetic(asked["arithmetic"], inputs)
+            with arithmetic:
+                outputs = flat(model(*inputs))
+                pairs = [
+                    (o, g.to(o.dtype))
+                    for o, g in zip(outputs, passed, strict=True)
+                    if is_float(o) and o.requires_grad
+                ]
+                found = torch.autograd.grad(
+                    [o for o, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True
+                )
+        return tuple(
+            torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)
+        )
 
     def _arithmetic(self, name: str | None, inputs: list[Any]) -> tuple[list[Any], Any]:
         """Return the inputs and the mode for an arithmetic."""
