@@ -55,7 +55,7 @@ def check(candidate: Judgeable, *, device: str = "auto", **options: Unpack[Check
         >>> report.passed, report.verdict, report.cases
         (True, 'pass', 8)
     """
-    return _shared_judge(device).check(candidate, **options)
+    return _shared_judge(str(device)).check(candidate, **options)
 
 
 def assert_correct(

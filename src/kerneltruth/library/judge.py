@@ -17,7 +17,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Judgeable, Source, source_in
 from kerneltruth.library.link import ServerLink
 from kerneltruth.library.messages import Checked, Timed, TimeMessage
-from kerneltruth.library.options import CheckOptions, message_of, suite_in
+from kerneltruth.library.options import CheckOptions, message_of, several, suite_in
 from kerneltruth.library.report import Report, report_of
 from kerneltruth.library.streams import astreamed, streamed
 
@@ -71,9 +71,9 @@ class Judge:
             raise UserError("Judge: give device or devices, not both")
         if workers is not None and workers < 1:
             raise UserError(f"Judge: workers={workers}: must be at least 1")
-        self._devices = tuple(devices) if devices is not None else (device or "auto",)
+        self._devices = several(devices if devices is not None else [device or "auto"])
         self._workers = workers
-        self._targets = tuple(targets)
+        self._targets = several(targets)
         self._seed = secrets.randbits(_SEED_BITS) if seed is None else seed
         self._pid = os.getpid()
         self._lock = threading.Lock()

@@ -91,8 +91,8 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         contract=options.get("contract", CONTRACT),
         cases=options.get("cases"),
         seed=seed if given is None else given,
-        dtypes=_several(options.get("dtypes", ())),
-        strategies=_several(options.get("strategies", ())),
+        dtypes=several(options.get("dtypes", ())),
+        strategies=several(options.get("strategies", ())),
         require_kernel=options.get("require_kernel", False),
         deadline_s=options.get("timeout", 20.0),
         explain=options.get("explain", "brief"),
@@ -102,8 +102,9 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
     return message
 
 
-def _several(names: Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def several(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as text; one name may stand for a list of one, and a torch.device for a name."""
+    return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
 
 
 def _require_valid(message: CheckMessage) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import kerneltruth as kt
 
@@ -120,6 +121,21 @@ def test_the_command_says_the_same(tmp_path):
     differing = {key for key, value in said.items() if ours[key] != value}
     assert differing == {"candidate", "finding", "run", "seconds"}
     assert said["candidate"] | {"path": str(path)} == ours["candidate"]
+
+
+def test_devices_and_targets_may_be_one_name_or_an_object_of_torch():
+    cpu = torch.device("cpu")
+    with kt.Judge(devices="cpu", targets="sm_80", workers=1) as judge:
+        assert judge.check(RIGHT, task="relu", cases=2).passed
+    assert kt.check(RIGHT, task="relu", **FEW | {"device": cpu}).passed
+
+
+def test_a_target_that_no_compiler_knows_is_the_users_mistake():
+    with (
+        pytest.raises(kt.UserError, match="target 'sm_1': must be one of"),
+        kt.Judge(targets="sm_1"),
+    ):
+        pass
 
 
 def test_a_mistake_names_the_argument_and_not_the_commands_option():
