@@ -81,7 +81,6 @@ def _log_odds(k: Floats, n: Floats) -> Floats:
 
 
 def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
-    """Return the Newton step of the log-odds of each cell."""
     p = 1 / (1 + np.exp(-odds))
     weight, slope = n * p * (1 - p), k - n * p
     rows, columns = k.shape[1:]
@@ -113,7 +112,6 @@ def _line_search(
 
 
 def _deviance_at(odds: Floats, k: Floats, n: Floats) -> Floats:
-    """Return the deviance of log-odds."""
     return np.asarray(2 * (n * np.logaddexp(0, odds) - k * odds).sum((-2, -1)))
 
 

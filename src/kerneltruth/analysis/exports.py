@@ -65,7 +65,6 @@ def columns(study: Study) -> Columns:
 
 
 def _obligations(results: Iterable[Result]) -> list[str]:
-    """Return the names of all profiles, in the obligations' order."""
     names = {name for result in results for name in result.profile}
     places: dict[str, int] = {name: place for place, name in enumerate(OBLIGATIONS)}
     return sorted(names, key=lambda name: (places.get(name.partition(".")[0], len(places)), name))

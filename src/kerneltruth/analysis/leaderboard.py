@@ -67,7 +67,6 @@ class BestKernel:
     Attributes:
         methods: those that made this source.
         tied: it cannot be told from the fastest.
-        torch_only: it has no kernel of its own.
     """
 
     run: int
@@ -114,7 +113,6 @@ class _Score:
 
 
 def _score(above: Floats, below: Floats, measure: Measure) -> _Score:
-    """Score one method over the tasks that it has."""
     own = below > 0
     total = int(below.sum())
     if measure == "speedup":

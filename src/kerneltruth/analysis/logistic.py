@@ -31,7 +31,6 @@ class Fit:
     Attributes:
         df: coefficients beyond the intercept.
         deviance: -2 log-likelihood of the single answers.
-        answers: how many there are.
         separated: whether a group is all right or all wrong, so that some coefficient is infinite.
         penalized: the share of the null deviance that Firth's estimates explain, if so.
     """

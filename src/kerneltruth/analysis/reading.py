@@ -41,7 +41,6 @@ class Study:
     """One or many runs, read.
 
     Attributes:
-        kept: which round of an answer is the answer.
         facts: what is known of the tasks' references, by task; empty of runs that hold none.
         dtypes: likewise, in which dtypes a task is tried.
         notes: what reading them had to report, one line each.

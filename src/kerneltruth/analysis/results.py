@@ -58,7 +58,6 @@ class TimedShape(NamedTuple):
     """A candidate timed on one shape.
 
     Attributes:
-        case: in words.
         efficiency: the least time that this device needs, over the candidate's.
         bound_by: what that least time is for: memory, compute, launch or latency.
         flags: what the clock had to say of the measurement.
@@ -99,7 +98,6 @@ class Timing:
     Make one with `timing`.
 
     Attributes:
-        against: by baseline.
         efficiency: the geometric mean over the shapes that have one.
         noise_floor: the relative difference below which a kernel differs from itself.
     """
@@ -157,8 +155,6 @@ class Result:
         run: which of the runs read, from 0.
         call: outcome of the stage; likewise `exe` and `perf`. A kernel with a wrong result while it
             was timed fails in `exe`, too.
-        verdict: the judge's.
-        kind: of a failure.
         detail: the reason of the verdict, in one line.
         dtypes: counts by dtype, as far as the attempt went.
         finding: file name within the run's `findings`.

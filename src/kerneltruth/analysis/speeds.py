@@ -89,7 +89,6 @@ def fast_p(
 
 
 def _timed(members: Sequence[Result], baseline: str) -> list[tuple[Result, Against]]:
-    """Return the right results that were timed against a baseline, and their speedups."""
     return [(r, a) for r in members if (a := r.against(baseline)) is not None]
 
 

@@ -220,7 +220,6 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def _exported(study: Study, options: AnalyzeOptions, made: AnalyzeDocument) -> AnalyzeDocument:
-    """Write the exports; return the document that names them."""
     exports, missing = [], []
     wanted = options.csv is not None or options.parquet is not None
     table = columns(study) if wanted else {}

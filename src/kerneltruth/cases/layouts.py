@@ -245,7 +245,6 @@ def _as_bits(tensor: Tensor) -> Array:
 
 
 def _view(elements: Array, placed: Placed) -> Array:
-    """Return the tensor's elements as a view of its buffer, which numpy checks."""
     strides = tuple(s * elements.itemsize for s in placed.strides)
     start = placed.offset * elements.itemsize
     return np.ndarray(placed.shape, elements.dtype, elements, start, strides)

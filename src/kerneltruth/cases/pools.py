@@ -39,7 +39,6 @@ class Pool:
     """The source of one tensor's contents.
 
     Attributes:
-        spec: the tensor.
         shape: of each window.
         elements: flat, in the tensor's dtype, on the CPU.
         step: windows begin at multiples of it.
@@ -96,7 +95,6 @@ class Choices(Sequence[Choice]):
     """A choice for each of many calls, kept by column: a batch has hundreds.
 
     Attributes:
-        starts: of each call.
         factors: of each call; empty where nothing is scaled.
     """
 

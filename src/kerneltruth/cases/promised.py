@@ -18,7 +18,6 @@ class Promise:
     """One thing that a kernel may not refuse.
 
     Attributes:
-        kind: what it is about.
         name: the dtype, attribute, absent tensor, layout or recipe.
         value: of an attribute: the value; of an absent tensor: the dtype.
     """

@@ -39,7 +39,6 @@ class Recipe:
     """How values are drawn.
 
     Attributes:
-        summary: one line for people.
         draw: (rows, columns, dtype, stream) to float64 of that shape.
         domain: core if every value is finite and moderate.
         amplitude: the size that values rarely exceed; kinds and ranges scale by it.

@@ -16,10 +16,8 @@ class Single:
     """A departure from the defaults.
 
     Attributes:
-        settings: attribute values.
         absent: optional tensors that are None.
         dtype: None leaves it to the first promised one.
-        promised: whether the task promises it.
     """
 
     settings: Mapping[str, Scalar] = field(default_factory=dict)

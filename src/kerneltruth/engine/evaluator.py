@@ -47,8 +47,6 @@ class EvaluationRequest:
     """One candidate to be evaluated.
 
     Attributes:
-        name: how results call it.
-        task: name of the task.
         baseline_seed: from which the peers' checks draw; None leaves them out.
         effort: what explaining a failure may cost; None leaves it out.
         obligation: of which a failure is explained where none decides; None leaves it out.
@@ -186,7 +184,6 @@ class Evaluator:
         return Evaluation(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
 
     def _answer(self, session: CandidateSession, task: Task, draw: Draw) -> Answer:
-        """Run the candidate on a peer's draw."""
         observation, placed = session.run(draw.case, draw.inputs, poison=draw.turn)
         mutated = [
             inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor

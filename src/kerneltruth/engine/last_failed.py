@@ -34,7 +34,6 @@ def last_failed(candidates: Path, folder: Path = FOLDER) -> frozenset[str]:
 
 
 def _runs_of(candidates: Path, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield when each run of the candidates began, and its directory."""
     wanted = candidates.resolve()
     for path in folder.glob("*/run.json"):
         manifest = _manifest(path)

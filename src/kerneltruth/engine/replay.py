@@ -263,7 +263,6 @@ def candidate_of(path: Path, finding: Finding) -> Candidate:
 def _from_snapshot(
     cache: ExpectationCache, path: Path, finding: Finding, made: Expectation
 ) -> Expectation:
-    """Return the expectation on the stored inputs."""
     stored = load_snapshot(path)
     if stored is None:
         raise UserError(f"{path}: its inputs were too large to store; replay from the seed")
@@ -276,7 +275,6 @@ def _from_snapshot(
 
 
 def _restless(verdict: Verdict) -> bool:
-    """Return whether some elements of the output changed from call to call."""
     if not isinstance(verdict, Failed):
         return False
     kinds = {verdict.kind, *(cause.kind for cause in verdict.causes)}

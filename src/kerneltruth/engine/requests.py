@@ -69,7 +69,6 @@ class RunRequest:
         baselines: whether the peers' checks are run on each candidate too.
         against: the baselines of right candidates; empty means the usual ones.
         last_failed: whether only candidates are judged that did not pass in their last run.
-        labels: labels for candidates whose format has none.
         address: of the Ray cluster; None starts or finds a local one.
     """
 
@@ -131,7 +130,6 @@ class TimeRequest:
     """Time one kernel file beside its baselines.
 
     Attributes:
-        baselines: names of baselines; empty means the usual ones.
         budget_s: seconds of blocks for each shape.
         measure_again: forget what is known of the device.
         profile: whether Nsight Compute looks at the kernels too.
@@ -162,10 +160,8 @@ class ReplayRequest:
     """Run findings again.
 
     Attributes:
-        paths: findings, or run directories.
         from_snapshot: whether the stored inputs are used, not those that the seed gives.
         suite: a suite that a user brings along, if it is not where findings were made.
-        obligation: run only findings that break this one; None means all.
     """
 
     paths: tuple[Path, ...]
@@ -182,7 +178,6 @@ class MinimizeRequest:
 
     Attributes:
         script: where to write it; None means beside the finding.
-        evaluations: the most runs of the kernel.
         suite: a suite that a user brings along, if it is not where the finding was made.
     """
 

@@ -322,7 +322,6 @@ def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entr
 
 
 def _about_entry(entry: Entry) -> ResultLine:
-    """Return what a line says about its entry."""
     peer = entry.submission.peer
     return ResultLine(
         key=entry.key,
@@ -350,7 +349,6 @@ def _about(
 
 
 def _counts(lines: Iterable[ListedLine]) -> dict[str, Counter[str]]:
-    """Count the outcomes of each stage; `not_run` is one, so every stage counts all."""
     counts: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
     for line in lines:
         for stage, counter in counts.items():

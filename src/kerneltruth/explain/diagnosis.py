@@ -137,7 +137,6 @@ def _can_be_asked_again(
 def _explain(
     inquiry: Inquiry, expectation: Expectation, ruling: Ruling, others: Sequence[Judgement]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return one or two sentences on a failure, and their tags."""
     session, failure = inquiry.session, inquiry.failure
     assert isinstance(failure.verdict, Failed)
     reduced = tuple(d.symbol for d in session.task.dims if d.role in ("reduced", "contracted"))
@@ -191,7 +190,6 @@ def _map(session: CandidateSession, expectation: Expectation, ruling: Ruling) ->
 
 
 def _values(session: CandidateSession, expectation: Expectation, ruling: Ruling) -> Values | None:
-    """Return the wrong output of the ruling that localization examines."""
     references = [o.reference for o in expectation.outputs]
     for expected, got, difference in zip(
         expectation.outputs, ruling.outputs, ruling.differences, strict=False
@@ -227,7 +225,6 @@ def _named(verdict: Failed, values: Values | None) -> str | None:
 
 
 def _literal(session: CandidateSession, case: Case) -> Case:
-    """Return the case with its drawn values written out."""
     inputs = session.cache.get(session.task, case).inputs
     literals = tuple(
         (name, tuple(t.to(torch.float64).reshape(-1).tolist()))

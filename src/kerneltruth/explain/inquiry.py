@@ -34,8 +34,6 @@ class Inquiry:
     """The further runs of a candidate, and their results.
 
     Attributes:
-        session: runs the candidate.
-        failure: the judgement to explain.
         until: `time.monotonic()` after which only indispensable cases run.
         siblings: every case judged on the way.
     """
@@ -190,7 +188,6 @@ class Inquiry:
 
 
 def _alike(one: Verdict, other: Verdict) -> bool:
-    """Return whether two verdicts on a call without output name the same fault."""
     match one, other:
         case RuntimeFault(error=before), RuntimeFault(error=now):
             return before == now

@@ -84,7 +84,6 @@ def _said(verdict: Verdict) -> str:
 
 
 def _written(tensor: torch.Tensor, dtype: str) -> str:
-    """Return all elements as nested lists, or dtype and shape if they are many."""
     if tensor.numel() > MOST_ELEMENTS or 0 in tensor.shape:
         return f"{dtype}{list(tensor.shape)}"
     return _nested(tensor, dtype)

@@ -109,7 +109,6 @@ def reference_source(task: Task) -> str:
 
 
 def _function(source: str, name: str) -> str:
-    """Return a function or class of a file, with the imports and definitions that it uses."""
     tree = ast.parse(source)
     definitions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     if name not in definitions:
@@ -128,7 +127,6 @@ def _function(source: str, name: str) -> str:
 
 
 def _formula(reference: Any) -> str:
-    """Return the source of a declaration's own formula."""
     try:
         lines = inspect.getsource(reference)
     except (OSError, TypeError) as error:

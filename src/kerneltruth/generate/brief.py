@@ -54,7 +54,6 @@ def signature_of(task: Task) -> str:
 
 
 def _parameters(task: Task) -> dict[str, str | None]:
-    """List the arguments in order, with their defaults."""
     by_name = {a.name: a for a in task.arguments}
     found: dict[str, str | None] = {}
     bare = False

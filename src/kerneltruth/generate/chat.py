@@ -26,7 +26,6 @@ class Request:
     """One question to a model: the conversation so far, for one attempt.
 
     Attributes:
-        task: the task's key.
         sample: number of the independent answer, from 0.
         round: number of the revision of an answer, from 0.
     """
@@ -52,7 +51,6 @@ class Sampling:
 
     Attributes:
         temperature: None leaves it to the endpoint.
-        reply_tokens: the most tokens of an answer.
         body: further fields of the request, as the endpoint knows them.
     """
 
@@ -80,7 +78,6 @@ class Reply:
     Attributes:
         text: the answer, or the refusal.
         finish: why it ended: `stop`, `length`, `refusal`, `content_filter`, or the endpoint's word.
-        usage: None if the endpoint does not report it.
         reasoning: the model's reasoning, if the endpoint returns it separately.
         model: the model's name as the endpoint spells it.
         id: the endpoint's id of the answer.
@@ -101,7 +98,6 @@ class ApiError:
     Attributes:
         scope: what it affects: this call, so that another may succeed; this request; every request;
             or nothing, since the chain has simply ended.
-        detail: one line.
         wait_s: the pause that the endpoint asks for.
     """
 

@@ -54,7 +54,6 @@ def example_of(task: Task, prompts: Prompts) -> str:
 
 
 def _small_case(task: Task) -> Case | None:
-    """Shrink the task's public benchmark to a few elements."""
     base = benchmark_case(task, 0, task.dtypes[0])
     base = replace(base, seed=derive(0, task.key, "example of a prompt"), strategy="example")
     count = len(base.dims)

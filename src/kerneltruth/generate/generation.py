@@ -129,8 +129,6 @@ def _recording(options: GenerateRequest) -> Path:
 
 
 class _Generation:
-    """A generation in progress."""
-
     def __init__(
         self,
         options: GenerateRequest,
@@ -224,7 +222,6 @@ class _Generation:
             raise
 
     def _review(self, reviewer: Reviewer) -> Iterator[Step]:
-        """Judge every answer of the chains that has no verdict yet."""
         new = [
             Exchange(task=task, sample=sample, round=number, reply=turn.reply)
             for task, sample in self._chains

@@ -123,7 +123,6 @@ def _in_range(tensors: Sequence[torch.Tensor]) -> str:
 
 
 def _detail(attempt: Attempt) -> str:
-    """Return the verdict's reason."""
     error = getattr(attempt.verdict, "error", "")
     text = next(
         (str(t) for n in ("detail", "reason") if (t := getattr(attempt.verdict, n, None))), ""

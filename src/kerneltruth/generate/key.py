@@ -87,7 +87,6 @@ def checked_url(url: str) -> str:
 
 
 def _safely(url: str) -> str:
-    """Return a URL as messages may show it."""
     _, at, after = url.rpartition("@")
     text = f"...@{after}" if at else url
     return repr(text.partition("?")[0].partition("#")[0])

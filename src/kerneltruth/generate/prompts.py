@@ -60,7 +60,6 @@ class Prompts:
 
     Attributes:
         version: its number, or the folder of a user's own.
-        texts: by template.
     """
 
     version: str

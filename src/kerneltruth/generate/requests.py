@@ -17,9 +17,6 @@ class Calling:
 
     Attributes:
         url: None means OPENAI_BASE_URL, else OpenAI's own.
-        key_variable: the environment variable that holds the key.
-        per_minute: the most requests sent per minute.
-        concurrency: requests in flight at once.
     """
 
     url: str | None = None
@@ -37,8 +34,6 @@ class TaskSelection:
 
     Attributes:
         tasks: names; empty means all of the suite (of a recording: all that it has).
-        categories: restrict them further.
-        templates: a folder of the user's own prompts.
     """
 
     tasks: tuple[str, ...] = ()

@@ -19,10 +19,6 @@ class ShapeTiming:
 
     Attributes:
         ratio: PyTorch's time over the kernel's; above 1 the kernel is faster.
-        low: lower end of the ratio's interval.
-        high: upper end of the ratio's interval.
-        bound_by: what limits the kernel there, if the clock knows.
-        efficiency: share of the device's speed of light, if known.
     """
 
     shape: str
@@ -40,14 +36,11 @@ class Review:
     """A verdict on one answer.
 
     Attributes:
-        outcome: the verdict's word.
         stage: the last stage reached: `call`, `exe` or `perf`.
-        detail: the verdict's reason.
         explanation: where and how the output is wrong.
         broken: the obligations that it breaks or refuses, a line each, the worst first.
         counterexample: the smallest failing input, in words; empty if there is none.
         passed: cases that it got right before it failed.
-        cases: cases judged.
         timings: by shape, small to large; empty if nothing was timed.
     """
 

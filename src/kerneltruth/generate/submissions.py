@@ -79,7 +79,6 @@ def import_submissions(
 
 
 def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
-    """Return the submissions for the chosen tasks; skip others."""
     assert options.source is not None
     data_set = data_set_of(suite)
     definitions = data_set.definitions if data_set else None

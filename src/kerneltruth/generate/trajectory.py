@@ -36,7 +36,6 @@ class Method:
 
     Attributes:
         samples: independent chains per task.
-        rounds: answers in a chain at most.
     """
 
     name: Name

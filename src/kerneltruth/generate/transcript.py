@@ -78,7 +78,6 @@ class Transcript:
 
     Attributes:
         account: what its answers have cost.
-        notes: what reading it reported.
     """
 
     def __init__(self, path: Path) -> None:

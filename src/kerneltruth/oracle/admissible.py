@@ -32,7 +32,6 @@ class Implementation:
     """One admissible result.
 
     Attributes:
-        name: which arithmetic.
         outputs: float64 (or integer) tensors.
         settles: whether a non-finite value here makes the element unsettled.
     """

@@ -157,7 +157,6 @@ def _alike(
 def _drawn(
     session: CandidateSession, expectation: Expectation, draw: int, config: int
 ) -> str | None:
-    """The digest of a call's outputs, if it returns some."""
     ruling, _, _ = session.call(expectation, config=config, around=Surroundings(draw=draw))
     return tensors_digest(ruling.outputs) if ruling.outputs else None
 

@@ -323,7 +323,6 @@ def _published(session: CandidateSession, plan: Plan) -> Case:
 
 
 def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
-    """Why no candidate gets the case, or none in this language."""
     if expectation.invalid is not None:
         return f"the operator rejects the case: {expectation.invalid}"
     return session.cannot_take(expectation)
@@ -364,7 +363,6 @@ def _configs(session: CandidateSession, count: int) -> Iterator[int]:
 
 
 def _what(verdict: Verdict) -> str:
-    """A bad verdict in a few words."""
     said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
     return str(next(filter(None, said), verdict.word)).splitlines()[0]
 

@@ -143,7 +143,6 @@ class Controls:
 
 
 def _objection(verdict: Verdict) -> str | None:
-    """Why a verdict on PyTorch rules out the case; None if it does not."""
     match verdict:
         case RuntimeFault(error=error, detail=detail):
             return f"raises {error}: {detail}".splitlines()[0]

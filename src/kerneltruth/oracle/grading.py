@@ -71,7 +71,6 @@ def _at_spots(calls: Sequence[Expectation], spots: Sequence[Sequence[int]]) -> E
 
 
 def _at(want: ExpectedOutput, spots: Sequence[int]) -> ExpectedOutput:
-    """Some elements of an output, in a line."""
     shape = want.reference.shape
     # The two parts of a complex number stay together.
     parts = shape[len(want.shape) :]

@@ -126,7 +126,6 @@ def _status(fact: KernelFact | None, ended: str | None) -> tuple[Status, str | N
 
 
 def _library(fact: KernelFact) -> str:
-    """Name what did the work of a candidate whose own kernels did none."""
     names = ", ".join(run.name for run in fact.runs[:3])
     more = ", ..." if len(fact.runs) > 3 else ""
     by = f"; PyTorch's operators did the work: {names}{more}" if names else ""

@@ -17,15 +17,12 @@ class Plan:
     """What to try, and when to stop.
 
     Attributes:
-        seed: master seed of the cases.
-        strategies: names of strategies; empty means all of them.
         cases: how many cases to judge, the published inputs among them.
         whole: whether more are judged, if it takes more to try once all that decides.
         promises: the same, to try each of the task's promises once.
         dtypes: restriction of the dtypes; None means the task's.
         domain: "core" judges the core only.
         contract: whose obligations decide.
-        deadline_s: wall time allowed for one call.
         budget_s: wall time allowed for the whole candidate; None means ten such calls.
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.

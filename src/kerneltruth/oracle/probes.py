@@ -218,7 +218,6 @@ def _causes(
 
 
 def _symptom(ruling: Ruling, left: Sequence[torch.Tensor]) -> FailKind:
-    """The worst that these wrong elements show."""
     compared = [(d, w) for d, w in zip(ruling.differences, left, strict=False) if d is not None]
     if any(bool((difference.nan_parity & wrong).any()) for difference, wrong in compared):
         return "nan"

@@ -73,9 +73,7 @@ class ProfileBuilder:
     """The obligations of one candidate while its cases are judged.
 
     Attributes:
-        task: of the candidate.
         published: the case that none departs from.
-        contract: whose obligations decide.
         fails: calls the candidate on a simpler case: whether it ends as a judged one did.
         is_narrowed: whether the plan leaves out some of what the task has.
     """

@@ -21,7 +21,6 @@ class Difference:
     """Elementwise comparison of one output.
 
     Attributes:
-        wrong: elements that break the bound or the parity of non-finite values.
         nan_parity: elements where exactly one side is NaN.
         inf_parity: elements where the infinities differ.
         stats: error statistics over the elements finite on both sides.
@@ -241,7 +240,6 @@ def _statistics(parts: Sequence[_Measured], shape: Sequence[int]) -> ErrorStats:
 
 
 def _relative(absolute: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
-    """The error over the magnitude, where that is not 0."""
     if float(magnitude.amin()) > 0:
         return absolute / magnitude
     nonzero = magnitude > 0

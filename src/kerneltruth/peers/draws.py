@@ -27,7 +27,6 @@ class Draw:
 
     Attributes:
         key: equal for two draws exactly if their inputs are equal and one run may serve both.
-        case: provides the inputs; a check's later changes to them are in the key.
         inputs: the arguments, as the check changed them.
         turn: 1 if the check runs the candidate a second time on the same inputs.
     """

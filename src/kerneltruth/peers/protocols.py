@@ -56,7 +56,6 @@ class Check:
 
     Attributes:
         protocol: its draws and comparisons, in one dtype.
-        summary: a one-line description.
         supported_dtypes: returns the dtypes in which it is defined for a task.
         every: it must pass in each of its dtypes; otherwise one suffices.
     """

@@ -38,8 +38,6 @@ def audit_view(document: AuditDocument) -> RenderableType:
 
 
 class _VerdictTable:
-    """A row for each kernel, with as many columns as fit the terminal."""
-
     def __init__(self, kernels: Sequence[AuditKernel], checks: list[str]) -> None:
         self._kernels = kernels
         self._checks = checks

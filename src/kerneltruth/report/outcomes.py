@@ -33,9 +33,7 @@ class Outcome:
         kind: the verdict's word, and the kind of a failure.
         message: one line that says which obligations it breaks and why, with the smallest case and
             the finding; empty for a pass.
-        text: the full explanation.
         file: where the candidate's source is, and `line` in it, where known.
-        torch_only: whether it has no kernel of its own.
         obligations: what became of each, in a line.
         hazards: what is silently wrong beyond the contract, a line each.
     """

@@ -60,7 +60,6 @@ def run_view(document: RunDocument) -> RenderableType:
 
 
 def _failing(document: RunDocument) -> Iterator[Text]:
-    """List the candidates that are not right, with reasons."""
     failing = [c for c in document.candidates if is_wrong(c.verdict)]
     if failing:
         yield Text(f"not right: {len(failing)} of {len(document.candidates)} candidates", "bold")

@@ -78,7 +78,6 @@ def _verdict(table: Table, document: CheckDocument) -> None:
 
 
 def _contract(table: Table, document: CheckDocument) -> None:
-    """What decided, and what is wrong beyond it."""
     if document.contract:
         table.add_row("contract", document.contract)
     for hazard in document.hazards:

@@ -203,7 +203,6 @@ def is_torch_only(candidate: Candidate) -> bool:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """Return the packages that a source imports, relative ones as `.`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -36,8 +36,6 @@ class Runner:
     """Opens sessions for candidates on one device.
 
     Attributes:
-        device: "cpu" or "cuda:N".
-        targets: the targets of compile mode.
         load_s: seconds that a candidate may take to load, unless nvcc builds it.
     """
 

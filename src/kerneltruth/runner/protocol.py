@@ -81,7 +81,6 @@ class Call:
     """Call the entry once.
 
     Attributes:
-        arguments: in call order.
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
         small_poison: whether small finite numbers fill it.
         small_guards: whether such numbers surround what the candidate allocates.
@@ -120,7 +119,6 @@ class Rehearse:
     """Call the entry once so that it compiles; only its launches are reported.
 
     Attributes:
-        arguments: in call order.
         config: as in `Call`.
         spare: skip the call if less than this share of the device's memory is free.
         device_time: whether to call it again and record the device's time of each kernel.
@@ -202,10 +200,8 @@ class KernelRun:
     """What did work in a call, and how often.
 
     Attributes:
-        name: of the kernel, or of PyTorch's operator.
         module: file of the kernel, or namespace of the operator.
         own: whether the candidate's source brings it.
-        launches: how often it was launched, or called.
         device_s: time of the device that it took, where that was asked for.
     """
 
@@ -249,10 +245,8 @@ class Access:
     """An access of the interpreter's outside of all memory that a launch may touch.
 
     Attributes:
-        kernel: the one that was launched.
         line: of the source; None if it is not known.
         write: whether it is a store or an atomic operation; it was not performed.
-        program: which of the grid.
         buffer: the nearest one: an input's name, an allocation, or a parameter of the kernel.
         element: which of the buffer's elements it would be.
         elements: how many the buffer has, from its first to its last.
@@ -301,12 +295,9 @@ class Observation:
         accesses: out of bounds, as the interpreter saw them.
         launches: distinct kernel launches of this call or rehearsal.
         work: whose work the call is, where the judge asked for it.
-        binaries: what was compiled, in compile mode.
         timings: of a batch: `device_s` between events around the calls, `host_s` until the last
             call returned; of a single call also `peak_bytes`, the memory allocated during it. For
             `CountOperators`, the counts.
-        output: the last of what the candidate printed.
-        seconds: wall time that the child claims for the call.
         dirty: the child cannot be trusted with a further call (a broken CUDA context).
         lean: an extension was built with few of PyTorch's headers.
     """

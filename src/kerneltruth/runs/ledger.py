@@ -26,7 +26,6 @@ class Ledger(Generic[L]):
     writes at a time.
 
     Attributes:
-        path: the file; it need not exist.
         notes: what reading it reported, one line each.
     """
 

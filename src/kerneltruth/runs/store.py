@@ -31,8 +31,6 @@ class RunStore(Generic[L]):
     """One run's directory. Make one with `create` or `open`; close it, or use it in a `with`.
 
     Attributes:
-        path: the directory.
-        manifest: what the run is.
         notes: what reading it reported, one line each.
     """
 

@@ -17,10 +17,6 @@ class Reading:
     """The device at one moment; None where it does not say.
 
     Attributes:
-        sm_clock_mhz: clock of the multiprocessors.
-        memory_clock_mhz: of the memory.
-        temperature_c: of the chip, in degrees Celsius.
-        power_w: drawn, in watts.
         throttle: why clocks are not at their highest, by NVML's names.
         held_down: how long each of some reasons has held clocks down, in units of the driver's,
             ever growing.

@@ -14,19 +14,16 @@ class Effort:
     Attributes:
         batch_s: device time of the longest batches, where memory suffices for it.
         graph_batch_s: the same where calls are short enough for graphs; their batches scatter more.
-        blocks: fewest and most blocks.
         precision: half-width of the ratios' intervals, in logs and before the machine's noise, at
             which a benchmark ends.
         budget_s: seconds after which no further block begins, past the fewest.
         graph_below_s: if a call of any side takes less, all calls are captured in CUDA graphs,
             where all sides and memory allow it.
-        memory_bytes: for the input buffers of one side.
         flush_bytes: this much memory, at least, is read before each batch.
         shown: how many batches have their last result graded.
         spot_checks: how many batches are spot-checked during the fewest blocks; more where a batch
             has few calls. They are not measured.
         repeats: how many disturbed blocks are repeated.
-        deadline_s: time limit of a batch.
         first_call_s: time limit of first calls, which compile, if that is longer.
         warm: whether calls on inputs that the caches hold are timed, too.
         near: a ratio that is no tie, and this near to 1 in logs, is confirmed in new processes.

@@ -169,7 +169,6 @@ def rehearsal_arguments(task: Task, case: Case) -> tuple[Supply | ScalarArgument
 def _arguments(
     task: Task, case: Case, supply: Callable[[TensorSpec], Supply]
 ) -> Iterator[Supply | ScalarArgument]:
-    """Return the arguments of a call in order; `supply` makes those of passed tensors."""
     settings = task.scalars(case.sizes, case.settings)
     for spec in task.arguments:
         if not isinstance(spec, TensorSpec):

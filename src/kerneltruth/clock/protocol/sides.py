@@ -44,7 +44,6 @@ class Batch:
     """One batch as measured.
 
     Attributes:
-        calls: how many it made.
         wall_s: seconds on the judge's clock, from asking for it to its answer.
         device_s: seconds of its calls by the device's events, as the child claims.
         host_s: seconds until all calls were enqueued, as the child claims.

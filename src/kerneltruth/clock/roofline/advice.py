@@ -141,7 +141,6 @@ def uses_matrix_units(binaries: Sequence[StaticFacts]) -> bool | None:
 
 
 def _distinct(binaries: Sequence[StaticFacts]) -> list[StaticFacts]:
-    """Return one of each kernel with the same facts, in order."""
     found = {
         (b.kernel, b.target, b.registers, b.spills, b.shared_bytes, b.num_warps): b
         for b in binaries

@@ -44,7 +44,6 @@ class Occupancy:
 
     Attributes:
         blocks: that fit on a multiprocessor at once.
-        warps: of these blocks.
         share: of the warps that a multiprocessor can hold.
         limited_by: what allows no further block: `registers`, `shared memory`, `warps`, `blocks`.
     """

@@ -47,7 +47,6 @@ class Profile:
     """One launch as Nsight Compute saw it.
 
     Attributes:
-        kernel: its name.
         grid: blocks along each axis.
         block: threads along each axis.
         metrics: by Nsight Compute's names, in seconds, bytes and percent.

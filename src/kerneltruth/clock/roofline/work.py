@@ -65,15 +65,11 @@ class Ceilings:
     """What a device was measured to do at most.
 
     Attributes:
-        device: its name.
         copy_bytes_per_s: bytes read plus bytes written by a copy far larger than the L2 cache.
         read_bytes_per_s: by a kernel that only reads; None where it was not measured.
         flops: operations per second by format, a multiplication and an addition counting as two.
             `float32` and `float64` are those of ordinary arithmetic, the others of matrix units.
-        l2_bytes: size of the L2 cache.
         launch_s: seconds of a call that does nothing; None where it was not measured.
-        measured_at: when, in UTC.
-        versions: of driver, CUDA, torch.
     """
 
     device: str
@@ -100,7 +96,6 @@ class Work:
 
     Attributes:
         bytes: moved at least: the task's own count, or each input once and each output once.
-        flops: operations, the task's own count.
         read: bytes of each input tensor that is there.
     """
 
@@ -115,12 +110,8 @@ class Floor:
 
     Attributes:
         seconds: the larger of the times for bytes and for operations.
-        bound_by: which of the two.
-        bytes: moved.
-        flops: operations.
         intensity: operations per byte; infinite where nothing is moved.
         format: in which the operations are counted at their fastest; None without a rate.
-        flops_per_s: that rate.
         plain_flops_per_s: the rate of products without matrix units, which PyTorch's of float32 do
             without unless told otherwise; None for narrower ones, or if it was not measured.
     """
@@ -227,7 +218,6 @@ def _fastest(task: Task, case: Case, ceilings: Ceilings) -> tuple[str | None, fl
 
 
 def _dtypes(task: Task, case: Case) -> frozenset[str]:
-    """Return the dtypes of the tensors that products are made of."""
     present = (s for s in task.tensors if s.name not in case.absent)
     return frozenset(s.dtype(case.dtype) for s in present) | {case.dtype}
 

@@ -71,7 +71,6 @@ class BatchRunner:
     """Runs batches of one side at a time, and prepares the side for them.
 
     Attributes:
-        now: the judge's clock, in seconds.
         head_start_s: seconds for which the device is kept busy before a batch's first call, the
             same for every side.
         hides: whether inputs hold noise during the head start; the calls of a graph cannot begin

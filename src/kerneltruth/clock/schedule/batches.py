@@ -48,9 +48,6 @@ class BenchmarkBatches:
         elements: how many each output has, where the judge can tell for each whether it is right;
             none where it cannot, and then no call is spot-checked.
         graphs: whether the calls are captured.
-        buffers: how many there are for the calls of each side.
-        now: the judge's clock, in seconds.
-        shown: results of final calls.
         spot_checks: what was kept of checked calls.
         seconds: what each step of the preparation took, drawing contents, and asking what
             disturbed.

@@ -30,7 +30,6 @@ OverheadsOf = dict[str, tuple[float, ...]]
 
 
 def _calm() -> str | None:
-    """Report no disturbance."""
     return None
 
 
@@ -197,7 +196,6 @@ class InterleavedBenchmark(BenchmarkBatches):
             return {side.name: [seconds[side.name] for seconds in found] for side in sides}
 
     def _batch_of_each(self, sides: Sequence[Side]) -> dict[str, float]:
-        """Return seconds of a call of each side in one batch."""
         count = self.draw_count()
         return {
             side.name: self.run_batch(side, self.draw_order(count)).per_call_s for side in sides

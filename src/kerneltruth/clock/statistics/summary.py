@@ -265,8 +265,6 @@ class Slope:
     Attributes:
         per_call_s: the slope of wall seconds over calls.
         overhead_s: what a batch of calls costs besides, whatever their number.
-        low: lower end of the slope's interval.
-        high: upper end.
     """
 
     per_call_s: float

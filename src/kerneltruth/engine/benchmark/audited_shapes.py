@@ -76,7 +76,6 @@ def _shape(task: str, shape: ShapeTimes, *, again: bool) -> AuditedShape:
 
 
 def _outcome(shape: ShapeTimes) -> tuple[str, str]:
-    """Return the outcome of a shape, and why it is not a tie."""
     flags = ", ".join(shape.flags)
     if shape.graded.wrong:
         return "wrong", shape.graded.wrong[0]

@@ -146,7 +146,6 @@ class BaselineCache:
         self._coming[key] = self._threads.submit(compute_references)
 
     def _await(self, key: Key) -> None:
-        """Wait until a task that is being prepared is ready."""
         begun = self._coming.pop(key, None)
         if begun is not None:
             # A failure here is reported when the result is needed.
@@ -157,7 +156,6 @@ class BaselineCache:
         return [key for key in self._grounds if key != self._key]
 
     def _room(self) -> bool:
-        """Return whether the device has memory to prepare more."""
         return self.memory.free >= FREE_SHARE * self.memory.total
 
     def free_memory(self) -> bool:

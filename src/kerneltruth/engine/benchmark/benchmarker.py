@@ -188,7 +188,6 @@ class Benchmarker:
     def _measure(
         self, task_baselines: TaskBaselines, candidate: Candidate, child: Session | None
     ) -> Generator[tuple[int, int, Case], None, Measured]:
-        """Benchmark each shape until one fails."""
         measured = Measured()
         for number, case in enumerate(task_baselines.cases):
             yield number, len(task_baselines.cases), case
@@ -219,7 +218,6 @@ class Benchmarker:
         return child
 
     def _gone(self) -> None:
-        """Wait until the previous candidate's child is gone."""
         if self._ending is not None:
             self._ending.result()
             self._ending = None
@@ -231,7 +229,6 @@ class Benchmarker:
     def _look_again(
         self, shapes: list[ShapeTimes], benchmarks: list[InterleavedBenchmark]
     ) -> list[ShapeTimes]:
-        """Time beaten baselines once more, now that the candidate is gone."""
         with timing(self._runner.device), self.baseline_cache.background.batches():
             looks = zip(shapes, benchmarks, strict=True)
             return [retimed(*look, self._machine, alone=self._gone) for look in looks]

@@ -98,7 +98,6 @@ def _without_gains(shape: ShapeTimes) -> ShapeTimes:
 
 
 def _reason(error: SideError) -> str:
-    """Return why a candidate could not be timed to the end."""
     seen = error.seen
     said = " ".join(text for text in (seen.error, seen.message) if text)
     said = ": ".join(text for text in (seen.ended, said) if text)

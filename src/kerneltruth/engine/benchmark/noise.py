@@ -46,7 +46,6 @@ class Noise:
     Attributes:
         seconds: of a call of the shortest of these kernels.
         half_width: what intervals lack without it, in logs, beyond what their scatter tells.
-        pairs: of copies.
     """
 
     seconds: float
@@ -98,7 +97,6 @@ def _null_contest(
 
 
 def _null_intervals(benchmark: InterleavedBenchmark) -> list[Interval]:
-    """Return the interval of the ratio of each two copies."""
     names = [side.name for side in benchmark.sides]
     return [
         ratio_interval(

@@ -40,7 +40,6 @@ class TimingSetup:
     Attributes:
         device: where references are computed.
         drawn: contents whose results the judge computes.
-        sides: the baselines.
         failed: why baselines are out, by name; `not_valid` holds the invalid ones.
         expected: what calls on drawn contents must give, or why that cannot be had.
         quiet: decides who may use the device.

@@ -191,7 +191,6 @@ class TaskBaselines:
         return self.whole
 
     def _release(self, setup: TimingSetup) -> None:
-        """Release the buffers."""
         for side in [side for side in setup.sides if side.readiness is not Readiness.NEW]:
             try:
                 side.do(AllocateBuffers(count=0, slot=side.slot), PARK_S)

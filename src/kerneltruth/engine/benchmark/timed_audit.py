@@ -77,7 +77,6 @@ class News:
     """What the timing process has found.
 
     Attributes:
-        text: for the user.
         task: the task of these shapes; None if none was timed.
         shapes: all of the task, as they stand now.
         trouble: why the task cannot be timed.

@@ -129,7 +129,6 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
 def _as_steps(
     shapes: Generator[tuple[int, int, Case], None, CandidateTimes],
 ) -> Generator[Step, None, CandidateTimes]:
-    """Turn what a benchmarker yields into steps."""
     try:
         while True:
             number, count, case = next(shapes)
@@ -143,7 +142,6 @@ def _as_steps(
 def _profiled(
     candidate: Candidate, task: Task, case: Case, *, device: str, timed: CandidateTimes
 ) -> tuple[ProfiledKernel, ...]:
-    """Return what Nsight Compute says about the candidate's first compiled kernel."""
     kernels = [k for s in timed.shapes or () for k in s.kernels.get(CANDIDATE, ())]
     name = kernels[0].kernel if kernels else None
     return tuple(

@@ -27,8 +27,6 @@ class LocalPool(Generic[J, R]):
     Attributes:
         work: called in a judge process, which was forked from this one, with a job and a function
             that reports progress.
-        workers: the most judges at once.
-        then: a second stage, beside the judges.
         until: when judges are ended, on the monotonic clock; jobs that are not done by then have
             no event.
         stop_s: for so long judges may go on with their jobs when they are to stop.

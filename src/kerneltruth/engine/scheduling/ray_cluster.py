@@ -47,7 +47,6 @@ class RayCluster(Generic[J, R]):
         make: called once in each judge; gives what does a job there. It travels to the nodes.
         address: `ray://host:port`, `host:port`, `auto`, or None for a cluster on this machine.
         judges: the most at once; None means as many as the cluster has room for.
-        placement: what each takes.
     """
 
     make: Callable[[], Callable[[J], R]]
@@ -114,7 +113,6 @@ def _nobody(address: str | None, said: str) -> str:
 
 
 def _room(ray: Any, placement: Placement) -> int:
-    """Return how many judges the living nodes hold."""
     room = _capacity(ray, placement)
     if room < 1:
         raise EnvironmentFault(
@@ -189,7 +187,6 @@ class _Judges:
                 yield from self._take(ref, waiting)
 
     def _hire(self, waiting: Waiting[Any], judges: int) -> None:
-        """Start judges while there is room and work for them."""
         room = min(judges, _capacity(self._ray, self._placement))
         while len(self._busy) < room and waiting.ahead():
             self._hand_out(self._actor.remote(self._make), waiting)

@@ -37,8 +37,6 @@ class Then(Generic[J, R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch(Generic[J, R]):
-    """Jobs for the second stage, as one."""
-
     task: str
     items: tuple[tuple[J, R], ...]
 
@@ -82,7 +80,6 @@ class SecondStage(Generic[J, R]):
         self.judge.give(_Batch(task=items[-1][0].task, items=items))
 
     def _work(self, batch: _Batch[J, R], tell: Callable[[Any], None]) -> None:
-        """Run in the worker's process."""
         for result in self._then.work(batch.items):
             tell(result)
 

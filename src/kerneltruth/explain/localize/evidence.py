@@ -60,12 +60,9 @@ class FailureEvidence:
 
     Attributes:
         case: the failing case; the larger its tensors, the more a pattern in them says.
-        verdict: what the judge concluded about it.
         values: the wrong output, if there was one of the right form.
         inputs: by name, as float64 CPU tensors of their logical shape.
-        blocks: block sizes of the candidate.
         reduced: symbols of the dims that the operator sums or contracts over.
-        siblings: results of other cases of the same candidate.
         output: the wrong output's name, if there are several.
     """
 

@@ -28,8 +28,6 @@ class _Claim:
     """A property that a case may have.
 
     Attributes:
-        tag: for machines.
-        clause: for people.
         holds: returns whether a case has it.
         plain: strips the field that the claim is about, so that twins become the same.
         twins: how many passing twins of a failing case prove the claim; None if none do.

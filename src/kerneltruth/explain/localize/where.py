@@ -171,7 +171,6 @@ def _properties(name: str, x: Tensor) -> Iterator[tuple[str, str, Tensor]]:
 
 
 def _threshold(wrong: Tensor, features: Mapping[str, Tensor]) -> Pattern | None:
-    """Match errors exactly where a feature exceeds a value."""
     chosen, total = int(wrong.sum()), wrong.numel()
     if luck(chosen=chosen, offered=chosen, total=total) * len(features) > CHANCE:
         return None

@@ -181,7 +181,6 @@ def _smaller_forms(case: Case, task: Task) -> list[Case]:
 
 
 def _other_forms(case: Case, task: Task) -> Iterator[Case]:
-    """Yield smaller forms of a case whose values are drawn."""
     if not case.literals:
         yield from _smaller_forms(case, task)
 

@@ -113,7 +113,6 @@ def together(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
 
 
 def _few(size: int, most: int = 8) -> list[int]:
-    """Yield a few sizes from 1 up, and `size - 1`."""
     lower = list(itertools.islice((n for n in lower_sizes(size) if n not in (3, 6, 7)), most))
     return list(dict.fromkeys([*lower, *([size - 1] if size > 1 else [])]))
 

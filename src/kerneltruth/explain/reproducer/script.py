@@ -76,7 +76,6 @@ def script(
 
 
 def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) -> dict[str, Any]:
-    """Return the settings that describe the arguments and the expected outputs."""
     case, inputs = expectation.case, expectation.inputs
     backward = task.wants_gradients(case.settings)
     written = task.written(inputs.scalars, inputs.tensors)

@@ -107,8 +107,6 @@ class PageData:
 
 
 class _Numbering:
-    """The names that columns refer to by number."""
-
     def __init__(self, study: Study) -> None:
         # Numbered as tables number their rows and columns, which are made of the answers.
         self.methods = Names((*methods_of(study.answers), *methods_of(study.attempts)))
@@ -200,7 +198,6 @@ def _category(result: Result) -> str:
 
 
 def _flags(study: Study) -> list[int]:
-    """Return the flags of each attempt, as bits."""
     distinct = {(r.run, r.key) for r in study.distinct}
     answers = {(r.run, r.key) for r in study.answers}
     own = {(r.run, r.key) for c in chains(study.attempts) for r in [answer_of(c, study.kept)]}

@@ -183,7 +183,6 @@ def _details(material: PageMaterial) -> Iterator[AttemptDetail]:
 
 
 def _said(material: PageMaterial) -> list[str]:
-    """Say in a few words what is wrong with each attempt."""
     found = []
     for r in material.study.attempts:
         finding = material.findings.get((r.run, r.finding or ""))

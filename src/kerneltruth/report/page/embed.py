@@ -28,7 +28,6 @@ class Packed:
     Attributes:
         parts: each the base64 of zlib's bytes of a JSON list.
         starts: number of the first item of each part.
-        count: how many items there are.
     """
 
     parts: tuple[str, ...]

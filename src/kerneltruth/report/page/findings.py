@@ -222,7 +222,6 @@ def folded(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _worst_cell(picture: ErrorMap, stats: ErrorStats | None) -> tuple[int, int] | None:
-    """Return row and column of the map's cell that holds the worst element."""
     index = None if stats is None else stats.worst_index
     if index is None or len(index) != len(picture.shape) or not picture.lines:
         return None

@@ -41,7 +41,6 @@ def illusion_tables(found: IllusionTables) -> list[PageTable]:
 def _crossed(
     found: Sequence[IllusionRates], by: Sequence[str], what: str, checks: Sequence[str]
 ) -> PageTable:
-    """Make a table of certified and wrong kernels, with a column for each check."""
     groups: dict[Group, list[IllusionRates]] = {}
     for r in found:
         groups.setdefault(r.group(by), []).append(r)

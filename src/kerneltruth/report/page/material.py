@@ -27,7 +27,6 @@ class PageMaterial:
     Attributes:
         findings: by run number and file name.
         sources: by hash; those of findings, and of the rounds before them, come first.
-        notes: what could not be read, one line each.
     """
 
     study: Study

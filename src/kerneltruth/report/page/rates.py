@@ -133,7 +133,6 @@ def by_category(found: AnalyzeDocument) -> PageTable:
 
 
 def _in_order(rows: Sequence[StageRates]) -> list[StageRates]:
-    """Sort rows by name, as the script numbers categories."""
     return sorted(rows, key=lambda r: r.group(CATEGORY)[0] or NO_CATEGORY)
 
 

@@ -102,7 +102,6 @@ def _run_configured(
 def _rehearse(
     tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
 ) -> None:
-    """Launch once as Triton's benchmark does, with the kernel's hooks around the launch."""
     if config.pre_hook is not None:
         config.pre_hook(named)
     tuner.pre_hook(named)

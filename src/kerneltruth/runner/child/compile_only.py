@@ -39,7 +39,6 @@ class Target:
 
     Attributes:
         backend: Triton's name of its kind, "cuda" or "hip".
-        arch: as Triton names it.
         warp_size: threads that run in step.
         shared_bytes: the most shared memory that one program may have.
     """
@@ -204,8 +203,6 @@ def _compiling_for(index: int) -> Iterator[None]:
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `triton.compiler.compile` to report its results."""
-
     def compile_(src: Any, target: Any = None, options: Any = None, **rest: Any) -> Any:
         key = (_STATE.current, src.hash(), str(options))
         if key in _STATE.refusals:

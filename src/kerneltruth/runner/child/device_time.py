@@ -84,7 +84,6 @@ def _records(call: Callable[[], Any], device: torch.device) -> list[Record]:
 
 
 def _triton_names() -> Iterable[str]:
-    """Return the names under which own Triton kernels have been compiled."""
     from triton.runtime.jit import JITFunction
 
     for function in gc.get_objects():

@@ -26,7 +26,6 @@ class CandidateEntry:
     """A function, or a class whose instances are called.
 
     Attributes:
-        found: what the source defines.
         device: where models lie, unless a GPU is emulated.
     """
 

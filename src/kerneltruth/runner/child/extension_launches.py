@@ -47,8 +47,6 @@ Asked = Callable[[str, str], bool]
 
 
 class _Object(ctypes.Structure):
-    """The beginning of `dl_phdr_info`."""
-
     _fields_ = (
         ("base", ctypes.c_uint64),
         ("name", ctypes.c_char_p),
@@ -58,8 +56,6 @@ class _Object(ctypes.Structure):
 
 
 class _Symbol(ctypes.Structure):
-    """`Dl_info`."""
-
     _fields_ = (
         ("file", ctypes.c_char_p),
         ("base", ctypes.c_uint64),

@@ -129,7 +129,6 @@ def _other(value: Any) -> Any:
 
 
 def _as_tensors(value: Any, device: str | torch.device) -> Any:
-    """Return what a model returns; numbers count as 0-dim tensors."""
     if isinstance(value, tuple | list):
         return [_as_tensors(item, device) for item in value]
     if isinstance(value, Mapping):
@@ -228,7 +227,6 @@ def _filled_with(tensor: torch.Tensor) -> float | None:
 
 
 def _by_name(state: Weights, weights: Weights) -> dict[str, str]:
-    """Match weights to parameters by name."""
     plain = {n.replace(".", "_"): n for n in weights}
     found = {n: n if n in weights else plain.get(n.replace(".", "_")) for n in state}
     return {n: w for n, w in found.items() if w is not None and _fits(state[n], weights[w])}
@@ -269,7 +267,6 @@ def _is_bias(name: str) -> bool:
 
 
 def _fits(own: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Return whether the shapes are equal except for dims of size 1."""
     return [n for n in own.shape if n != 1] == [n for n in weight.shape if n != 1]
 
 

@@ -57,7 +57,6 @@ def reach_driver(folder: str) -> None:
 
 @contextlib.contextmanager
 def _compiled_in(folder: str) -> Iterator[None]:
-    """Triton's compile cache in a folder."""
     before = os.environ.get("TRITON_CACHE_DIR")
     os.environ["TRITON_CACHE_DIR"] = folder
     try:

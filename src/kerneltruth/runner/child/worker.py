@@ -57,7 +57,6 @@ def make_context(device: str) -> None:
 
 
 def _seed(draw: int = 0) -> None:
-    """Seed the random numbers of a draw, so that a call can be repeated."""
     random.seed(draw)
     np.random.seed(draw)  # noqa: NPY002 - it is the candidate's choice which generator it uses
     torch.default_generator.manual_seed(draw)
@@ -357,12 +356,10 @@ def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
 
 
 def _requiring(argument: binding.Offered) -> binding.Offered:
-    """Make the argument a leaf of the graph for its gradient."""
     return replace(argument, value=argument.value.detach().requires_grad_())
 
 
 def _gradients(values: list[Any], inputs: Sequence[torch.Tensor]) -> list[Any]:
-    """Return the inputs' gradients, for the first result; other results stay."""
     module = importlib.import_module("kerneltruth.runner.gradients")
     if not values or not isinstance(values[0], torch.Tensor):
         return values

@@ -102,7 +102,6 @@ def host_flags(source: str) -> tuple[str, ...]:
 
 
 def _key(environment: Mapping[str, str]) -> str:
-    """Hash what a precompiled header depends on."""
     torch = Path(sys.prefix)
     with contextlib.suppress(ImportError):
         import torch as package

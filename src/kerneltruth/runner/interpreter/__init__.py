@@ -69,7 +69,6 @@ def prepare() -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the line that says why kernels are not interpreted."""
     try:
         installed = metadata.version("triton")
     except metadata.PackageNotFoundError:

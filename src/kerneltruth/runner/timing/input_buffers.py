@@ -35,7 +35,6 @@ class InputBuffers:
 
     Attributes:
         slab: all rows, side by side.
-        flat: the elements of each row.
         hidden: the words of all rows that `flip` turns into noise, by a `mask`.
         together: buffers up to this many elements are filled together.
         one_by_one: buffers of this many elements are filled one by one: reading their elements

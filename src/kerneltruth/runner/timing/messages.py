@@ -34,7 +34,6 @@ class PrepareInputs:
     """What timed calls take their inputs from; forgets what was in the slot before.
 
     Attributes:
-        arguments: in call order.
         slot: one of several such stocks in one child; later messages name it too.
         flush_bytes: how much memory is read before each batch, at least, to empty the caches.
         compiled: for baselines: the mode in which `torch.compile` compiles the entry.
@@ -59,7 +58,6 @@ class FillBuffers:
     """Give rows fresh contents.
 
     Attributes:
-        rows: which ones.
         windows: for each supply that is not fixed, where each row's window begins, in elements.
         scales: likewise, by what each row's elements are multiplied; no numbers mean by 1.
     """
@@ -93,12 +91,7 @@ class SpotCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureGraphs:
-    """Make a CUDA graph of the calls of each group of rows.
-
-    Attributes:
-        groups: the rows of each.
-        order: in which they are captured.
-    """
+    """Make a CUDA graph of the calls of each group of rows."""
 
     groups: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
@@ -111,7 +104,7 @@ class RunBatch:
 
     Attributes:
         buffers: one for each call, in this order; with `graphs` the captured groups.
-        ahead_s: how long the device is kept busy before, so that the host gets ahead of it.
+        head_start_s: how long the device is kept busy before, so that the host gets ahead of it.
         hidden: whether buffers hold noise during that time. Calls are enqueued by then; calls on
             streams that do not wait would finish before the batch begins.
     """
@@ -128,8 +121,8 @@ class ShowResult:
     """Return the result of the last batch's last call.
 
     Attributes:
-        sampled: return what was kept of the checked calls, in the order of `SpotCheck.buffers`: for
-            each output a tensor with a line for each call.
+        spot_checks: return what was kept of the checked calls, in the order of
+            `SpotCheck.buffers`: for each output a tensor with a line for each call.
     """
 
     spot_checks: bool = False
