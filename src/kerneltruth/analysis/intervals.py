@@ -20,9 +20,9 @@ CONFIDENCE = 0.95
 Floats = NDArray[np.float64]
 
 
-def rate(numerator: int, denominator: int, *, confidence: float = CONFIDENCE) -> RateRecord:
+def rate(numerator: int, denominator: int) -> RateRecord:
     """Return a share of independent trials, with Wilson's score interval."""
-    low, high = wilson(numerator, denominator, confidence=confidence)
+    low, high = wilson(numerator, denominator)
     share = numerator / denominator if denominator else None
     return RateRecord(numerator=numerator, denominator=denominator, rate=share, low=low, high=high)
 
@@ -47,16 +47,14 @@ def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
     return rate_of_counts(list(counts.values()))
 
 
-def rate_of_counts(
-    counts: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE
-) -> RateRecord:
+def rate_of_counts(counts: Sequence[Sequence[int]]) -> RateRecord:
     """Return `clustered_rate` from the hits and trials of each cluster."""
     right, total = sum(c[0] for c in counts), sum(c[1] for c in counts)
     if total == len(counts) or len(counts) < 2:
-        return rate(right, total, confidence=confidence)
+        return rate(right, total)
     table = np.asarray(counts, float)
-    size = min(float(total), effective_size(table[:, 0], table[:, 1], confidence=confidence))
-    low, high = _around(right / total, size, confidence)
+    size = min(float(total), effective_size(table[:, 0], table[:, 1]))
+    low, high = _around(right / total, size)
     return RateRecord(numerator=right, denominator=total, rate=right / total, low=low, high=high)
 
 
@@ -73,7 +71,7 @@ def wilson(
 
 
 # SciPy's binomtest takes 258 us where this takes 1, and refuses fractions of trials.
-def _around(share: float, trials: float, confidence: float) -> tuple[float, float]:
+def _around(share: float, trials: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return Wilson's interval; `trials` need not be a whole number."""
     z = _normal(confidence)
     scale = 1 + z * z / trials
@@ -85,7 +83,7 @@ def _around(share: float, trials: float, confidence: float) -> tuple[float, floa
     return low, high
 
 
-def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> float:
+def effective_size(above: Floats, below: Floats) -> float:
     """Return the effective number of trials behind `above.sum() / below.sum()`.
 
     It is p (1 - p) over the variance between clusters (Korn and Graubard, 1998). The shares of few
@@ -93,7 +91,7 @@ def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDEN
     added, half of them all right and half all wrong, as in Wilson's interval; z^2 is subtracted
     from the result. If each cluster is one trial, the result is exactly their number.
     """
-    squared = _normal(confidence) ** 2
+    squared = _normal(CONFIDENCE) ** 2
     # Weighted by size: one cluster of a hundred trials outweighs those of one trial.
     size = float(below @ below / below.sum())
     trials = float(below.sum()) + size * squared
@@ -103,22 +101,20 @@ def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDEN
     return share * (1 - share) * trials**2 / (float(apart @ apart) + added) - squared
 
 
-def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> EstimateRecord:
+def mean_share(shares: Sequence[float]) -> EstimateRecord:
     """Return the mean of one share per cluster, with an interval within [0, 1]."""
     count = len(shares)
     value = math.fsum(shares) / count if count else None
     low = high = None
     if value is not None and count > 1:
-        size = effective_size(np.asarray(shares, float), np.ones(count), confidence=confidence)
+        size = effective_size(np.asarray(shares, float), np.ones(count))
         # Rounding may leave a mean of ones a hair above 1.
         value = min(1.0, max(0.0, value))
-        low, high = _around(value, size, confidence)
+        low, high = _around(value, size)
     return EstimateRecord(value=value, low=low, high=high, count=count, clusters=count)
 
 
-def mean_by_cluster(
-    values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
-) -> EstimateRecord:
+def mean_by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> EstimateRecord:
     """Return the mean of all values, with Student's interval over their clusters."""
     sums: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
@@ -126,10 +122,10 @@ def mean_by_cluster(
         found[0] += value
         found[1] += 1
     table = np.asarray(list(sums.values()), float).reshape(-1, 2)
-    return mean_of_sums(table[:, 0], table[:, 1], confidence=confidence)
+    return mean_of_sums(table[:, 0], table[:, 1])
 
 
-def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> EstimateRecord:
+def mean_of_sums(above: Floats, below: Floats) -> EstimateRecord:
     """Return `mean_by_cluster` from the sum and the number of each cluster's values."""
     clusters, count = len(below), int(below.sum())
     value = float(above.sum()) / count if count else None
@@ -138,7 +134,7 @@ def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE
         error = standard_error(influence(above, below))
         # Equal values leave nothing but rounding.
         if error > 1e-12 * max(1.0, abs(value)):
-            half = student(clusters - 1, confidence=confidence) * error
+            half = student(clusters - 1) * error
             low, high = value - half, value + half
     return EstimateRecord(value=value, low=low, high=high, count=count, clusters=clusters)
 
@@ -154,11 +150,9 @@ def standard_error(influences: Floats) -> float:
     return math.sqrt(count / (count - 1) * float(influences @ influences))
 
 
-def geometric_mean(
-    values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
-) -> EstimateRecord:
+def geometric_mean(values: Sequence[float], clusters: Sequence[Hashable]) -> EstimateRecord:
     """Return the geometric mean of positive values: `mean_by_cluster` of their logs."""
-    found = mean_by_cluster([math.log(v) for v in values], clusters, confidence=confidence)
+    found = mean_by_cluster([math.log(v) for v in values], clusters)
     value, low, high = (
         None if x is None else math.exp(x) for x in (found.value, found.low, found.high)
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,6 @@ from kerneltruth.analysis.intervals import (
     student,
 )
 from kerneltruth.analysis.results import Against, Result
-from kerneltruth.analysis.speeds import EAGER
 
 Measure = Literal["right", "fast", "speedup"]
 Floats = NDArray[np.float64]
@@ -55,9 +54,9 @@ class RankedMethod:
     high: float | None
     count: int
     total: int
-    first: int | None
-    last: int | None
-    tied: int
+    first: int | None = None
+    last: int | None = None
+    tied: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,60 +77,49 @@ class BestKernel:
     torch_only: bool = False
 
 
-def ranked_methods(
-    answers: Sequence[Result],
-    measure: Measure,
-    *,
-    baseline: str = EAGER,
-    p: float = 1.0,
-) -> tuple[RankedMethod, ...]:
+def ranked_methods(answers: Sequence[Result], measure: Measure) -> tuple[RankedMethod, ...]:
     """Rank the methods by a measure.
 
     Answers, one for each sample, are measured by the share of right ones; by that of answers right
-    and more than `p` times as fast as the baseline; or by the geometric mean of their speedups.
+    and faster than eager PyTorch; or by the geometric mean of their speedups over it.
     """
     methods = methods_of(answers)
     if not methods:
         return ()
-    above, below = _sums(answers, methods, measure, baseline, p)
+    above, below = _sums(answers, methods, measure)
     ahead = _ahead(above, below)
-    scores = [_score(above[:, i], below[:, i], measure) for i in range(len(methods))]
+    scores = [_score(m, above[:, i], below[:, i], measure) for i, m in enumerate(methods)]
     rivals = [i for i, score in enumerate(scores) if score.value is not None]
-    found = [_ranked(methods[i], scores[i], ahead, i, rivals) for i in range(len(methods))]
+    found = [_ranked(score, ahead, i, rivals) for i, score in enumerate(scores)]
     return tuple(sorted(found, key=lambda f: (f.value is None, f.first, f.last, -(f.value or 0.0))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Score:
-    """A method's score with its interval, and what counts, of how many."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    count: int
-    total: int
-
-
-def _score(above: Floats, below: Floats, measure: Measure) -> _Score:
+def _score(
+    pair: tuple[str | None, str | None], above: Floats, below: Floats, measure: Measure
+) -> RankedMethod:
+    """Score one method over the tasks that it has, without a rank."""
     own = below > 0
-    total = int(below.sum())
     if measure == "speedup":
         mean = mean_of_sums(above[own], below[own])
-        ends = (None if x is None else math.exp(x) for x in (mean.value, mean.low, mean.high))
-        value, low, high = ends
-        return _Score(value=value, low=low, high=high, count=total, total=total)
-    found = rate_of_counts(np.stack([above[own], below[own]], axis=1).astype(int).tolist())
-    # One task alone cannot say how much tasks differ.
-    low, high = (found.low, found.high) if own.sum() > 1 else (None, None)
-    return _Score(value=found.rate, low=low, high=high, count=found.numerator, total=total)
+        value, low, high = (
+            None if x is None else math.exp(x) for x in (mean.value, mean.low, mean.high)
+        )
+        count = total = int(below.sum())
+    else:
+        found = rate_of_counts(np.stack([above[own], below[own]], axis=1).astype(int).tolist())
+        value, count, total = found.rate, found.numerator, found.denominator
+        # One task alone cannot say how much tasks differ.
+        low, high = (found.low, found.high) if own.sum() > 1 else (None, None)
+    method, model = pair
+    return RankedMethod(
+        method=method, model=model, value=value, low=low, high=high, count=count, total=total
+    )
 
 
 def _sums(
     answers: Sequence[Result],
     methods: Sequence[tuple[str | None, str | None]],
     measure: Measure,
-    baseline: str,
-    p: float,
 ) -> tuple[Floats, Floats]:
     """Return numerators and denominators, (tasks, methods)."""
     column = {pair: i for i, pair in enumerate(methods)}
@@ -140,12 +128,12 @@ def _sums(
     for row, own in enumerate(tasks.values()):
         for r in own:
             at = row, column[r.method, r.model]
-            speed = r.speedup(baseline)
+            speed = r.speedup()
             if measure == "speedup":
                 above[at] += math.log(speed) if speed is not None else 0.0
                 below[at] += speed is not None
                 continue
-            above[at] += r.correct if measure == "right" else speed is not None and speed > p
+            above[at] += r.correct if measure == "right" else speed is not None and speed > 1
             below[at] += 1
     return above, below
 
@@ -167,32 +155,17 @@ def _ahead(above: Floats, below: Floats) -> NDArray[np.bool_]:
 
 
 def _ranked(
-    pair: tuple[str | None, str | None],
-    score: _Score,
-    ahead: NDArray[np.bool_],
-    i: int,
-    rivals: Sequence[int],
+    score: RankedMethod, ahead: NDArray[np.bool_], i: int, rivals: Sequence[int]
 ) -> RankedMethod:
-    known = i in rivals
+    if i not in rivals:
+        return score
     better = sum(bool(ahead[j, i]) for j in rivals)
     worse = sum(bool(ahead[i, j]) for j in rivals)
-    return RankedMethod(
-        method=pair[0],
-        model=pair[1],
-        value=score.value,
-        low=score.low,
-        high=score.high,
-        count=score.count,
-        total=score.total,
-        first=1 + better if known else None,
-        last=len(rivals) - worse if known else None,
-        tied=len(rivals) - 1 - better - worse if known else 0,
-    )
+    tied = len(rivals) - 1 - better - worse
+    return replace(score, first=1 + better, last=len(rivals) - worse, tied=tied)
 
 
-def best_kernels(
-    results: Sequence[Result], *, baseline: str = EAGER, most: int = 3
-) -> dict[str, tuple[BestKernel, ...]]:
+def best_kernels(results: Sequence[Result], *, most: int = 3) -> dict[str, tuple[BestKernel, ...]]:
     """Return each task's fastest right kernels, and those tied with the fastest.
 
     Results must be of one device; the same source counts once, however often it was made.
@@ -201,10 +174,10 @@ def best_kernels(
     for task, own in sorted(by_task(results).items()):
         kernels: dict[str, list[Result]] = {}
         for r in own:
-            if r.against(baseline) is not None:
+            if r.against() is not None:
                 kernels.setdefault(r.sha256, []).append(r)
         ranked = sorted(
-            ((r[0], against) for r in kernels.values() if (against := r[0].against(baseline))),
+            ((r[0], against) for r in kernels.values() if (against := r[0].against())),
             key=lambda pair: -pair[1].speedup,
         )
         if not ranked:

@@ -17,7 +17,7 @@ from kerneltruth.documents.effects import DevicePair, PortabilityTables, Portabl
 from kerneltruth.documents.runs import ComparedKernel
 
 
-def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | None:
+def portability(study: Study) -> PortabilityTables | None:
     """Compare devices; None if all runs are from one."""
     if len(study.devices) < 2:
         return None
@@ -31,11 +31,11 @@ def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | N
                 seen[device] = result
     shared = {key: seen for key, seen in kernels.items() if len(seen) > 1}
     alike = {k: len({r.correct for r in seen.values()}) == 1 for k, seen in shared.items()}
-    travelled = _travelled(study.devices, shared, baseline)
+    travelled = _travelled(study.devices, shared)
     spreads = [t.spread for t in travelled]
     return PortabilityTables(
         devices=study.devices,
-        baseline=baseline,
+        baseline=EAGER,
         same_verdict=clustered_rate((task, same) for (task, _), same in alike.items()),
         timed=len(travelled),
         median_spread=median(spreads) if spreads else None,
@@ -63,12 +63,12 @@ def _interval(ratio: Ratio) -> Interval:
 
 
 def _travelled(
-    devices: Sequence[str], shared: dict[tuple[str, str], dict[str, Result]], baseline: str
+    devices: Sequence[str], shared: dict[tuple[str, str], dict[str, Result]]
 ) -> list[PortableKernel]:
     names = {f"{task} {sha256}": (task, sha256) for task, sha256 in shared}
     timed = [
         {
-            name: ratios_by_shape(shared[key][device], baseline)
+            name: ratios_by_shape(shared[key][device], EAGER)
             for name, key in names.items()
             if device in shared[key] and shared[key][device].correct
         }

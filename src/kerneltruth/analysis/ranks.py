@@ -17,9 +17,7 @@ Floats = NDArray[np.float64]
 LEAST = 4
 
 
-def rank_correlation(
-    x: Sequence[float], y: Sequence[float], *, confidence: float = CONFIDENCE
-) -> CorrelationRecord:
+def rank_correlation(x: Sequence[float], y: Sequence[float]) -> CorrelationRecord:
     """Return Spearman's rank correlation; ties share their mean rank.
 
     The interval is Fisher's with the standard error of Bonett and Wright (2000).
@@ -33,7 +31,7 @@ def rank_correlation(
     # value: of few pairs even a perfect order is not sure.
     most = 1 - 12 / (count**3 - count)
     centre = math.atanh(min(most, max(-most, value)))
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     half = z * math.sqrt((1 + value**2 / 2) / (count - 3))
     low, high = math.tanh(centre - half), math.tanh(centre + half)
     return CorrelationRecord(value=value, low=min(low, value), high=max(high, value), pairs=count)

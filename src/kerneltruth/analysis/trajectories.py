@@ -15,7 +15,6 @@ from kerneltruth.analysis.groups import METHOD, Group, grouped
 from kerneltruth.analysis.intervals import clustered_rate, geometric_mean
 from kerneltruth.analysis.reading import answer_of, chains
 from kerneltruth.analysis.results import Against, Result
-from kerneltruth.analysis.speeds import EAGER
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
 from kerneltruth.documents.effects import ChainFates, RefinementTables, RoundChanges, RoundRates
 from kerneltruth.documents.estimates import EstimateRecord, RateRecord
@@ -23,7 +22,7 @@ from kerneltruth.documents.estimates import EstimateRecord, RateRecord
 Chain = tuple[Result, ...]
 
 
-def trajectories(results: Sequence[Result], *, baseline: str = EAGER) -> RefinementTables:
+def trajectories(results: Sequence[Result]) -> RefinementTables:
     """Count what rounds do, for each method with a chain of two rounds or more."""
     rounds: list[RoundRates] = []
     fates: list[ChainFates] = []
@@ -33,19 +32,19 @@ def trajectories(results: Sequence[Result], *, baseline: str = EAGER) -> Refinem
         own = chains(members)
         if max((len(chain) for chain in own), default=0) < 2:
             continue
-        rounds += _rounds(group, own, baseline)
-        fates.append(_fates(group, own, baseline))
-        changes.append(_changes(group, own, baseline))
+        rounds += _rounds(group, own)
+        fates.append(_fates(group, own))
+        changes.append(_changes(group, own))
     return RefinementTables(rounds=tuple(rounds), fates=tuple(fates), changes=tuple(changes))
 
 
-def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRates]:
+def _rounds(group: Group, own: Sequence[Chain]) -> list[RoundRates]:
     rows = []
     for number in sorted({r.round or 0 for chain in own for r in chain}):
         so_far = [tuple(r for r in chain if (r.round or 0) <= number) for chain in own]
         begun = [chain for chain in so_far if chain]
         latest = [chain[-1] for chain in begun]
-        steady = [c[-1] for c in begun if all(r.speedup(baseline) is not None for r in c)]
+        steady = [c[-1] for c in begun if all(r.speedup() is not None for r in c)]
         rows.append(
             RoundRates(
                 method=group[0],
@@ -57,8 +56,8 @@ def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRate
                 call=_of_chains(so_far, lambda c: bool(c) and c[-1].called, own),
                 exe=_of_chains(so_far, lambda c: bool(c) and c[-1].correct, own),
                 kept=_of_chains(so_far, lambda c: bool(c) and answer_of(c).correct, own),
-                speedup=_speedup(latest, baseline),
-                steady=_speedup(steady, baseline),
+                speedup=_speedup(latest),
+                steady=_speedup(steady),
             )
         )
     return rows
@@ -71,12 +70,12 @@ def _of_chains(
     return clustered_rate((c[0].task, holds(s)) for s, c in zip(seen, own, strict=True))
 
 
-def _speedup(results: Sequence[Result], baseline: str) -> EstimateRecord:
-    timed = [(r.task, s) for r in results if (s := r.speedup(baseline)) is not None]
+def _speedup(results: Sequence[Result]) -> EstimateRecord:
+    timed = [(r.task, s) for r in results if (s := r.speedup()) is not None]
     return geometric_mean([s for _, s in timed], [task for task, _ in timed])
 
 
-def _fates(group: Group, own: Sequence[Chain], baseline: str) -> ChainFates:
+def _fates(group: Group, own: Sequence[Chain]) -> ChainFates:
     fates = [fate(chain) for chain in own]
 
     def share(name: str) -> RateRecord:
@@ -84,7 +83,7 @@ def _fates(group: Group, own: Sequence[Chain], baseline: str) -> ChainFates:
 
     def speedup(name: str) -> EstimateRecord:
         last = [_judged(c)[-1] for c, f in zip(own, fates, strict=True) if f == name]
-        return _speedup(last, baseline)
+        return _speedup(last)
 
     return ChainFates(
         method=group[0],
@@ -117,7 +116,7 @@ def _judged(chain: Chain) -> Chain:
     return tuple(r for r in chain if r.judged)
 
 
-def _changes(group: Group, own: Sequence[Chain], baseline: str) -> RoundChanges:
+def _changes(group: Group, own: Sequence[Chain]) -> RoundChanges:
     steps = [(a, b) for chain in own for a, b in pairwise(chain)]
     moves = Counter((state(a), state(b)) for a, b in steps)
     judged = [(a, b) for a, b in steps if a.judged and b.judged]
@@ -125,7 +124,7 @@ def _changes(group: Group, own: Sequence[Chain], baseline: str) -> RoundChanges:
     gains = [
         (gain, max(_floor(a), _floor(b)))
         for a, b in steps
-        if (gain := gain_of(a.against(baseline), b.against(baseline))) is not None
+        if (gain := gain_of(a.against(), b.against())) is not None
     ]
     found = Counter(_call_of(gain, floor) for gain, floor in gains)
     return RoundChanges(

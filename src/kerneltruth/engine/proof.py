@@ -189,11 +189,11 @@ def counted(proofs: Sequence[Proof]) -> ProofCounts:
     )
 
 
-def idle_attributes(task: Task, *, cases: int = _CASES) -> Iterator[str]:
+def idle_attributes(task: Task) -> Iterator[str]:
     """Return the attributes that change no result in any of these cases."""
     varied = (a for a in task.attributes if len(a.values) > 1 and a.name not in (CALL, DTYPE))
     pending = {a.name: a.values for a in varied}
-    for case in _some(task, cases):
+    for case in _some(task):
         usual = _result(task, case) if pending else None
         if usual is None:
             continue
@@ -205,19 +205,19 @@ def idle_attributes(task: Task, *, cases: int = _CASES) -> Iterator[str]:
     yield from pending
 
 
-def idle_dims(task: Task, *, cases: int = _CASES) -> Iterator[str]:
+def idle_dims(task: Task) -> Iterator[str]:
     """Return the dims whose last elements affect no result in any of these cases."""
     pending = [d.symbol for d in task.dims]
-    for case in _some(task, cases):
+    for case in _some(task):
         pending = [symbol for symbol in pending if not _counts(task, case, symbol)]
         if not pending:
             return
     yield from pending
 
 
-def _some(task: Task, count: int) -> Iterator[Case]:
+def _some(task: Task) -> Iterator[Case]:
     yield benchmark_case(task, 0, task.dtypes[0])
-    yield from generate(task, seed=0, count=count, dtypes=task.dtypes[:1])
+    yield from generate(task, seed=0, count=_CASES, dtypes=task.dtypes[:1])
 
 
 def _result(task: Task, case: Case, cut: Case | None = None) -> Result | None:
