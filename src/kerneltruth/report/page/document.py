@@ -32,7 +32,7 @@ from kerneltruth.report.page.rates import (
 from kerneltruth.report.page.rounds import RoundsPart, rounds_part
 from kerneltruth.report.page.speed import SpeedPart, efficiency_table, speed_parts
 from kerneltruth.report.page.survival import SurvivalPart, places_table, survival_part
-from kerneltruth.report.page.verdict_map import LegendItem, VerdictMap, legend, verdict_map
+from kerneltruth.report.page.verdict_map import VerdictMap, verdict_map
 from kerneltruth.report.page.wording import count, label, shortened, visible
 
 # Together with the rest of a page of 10,000 attempts these stay under 15 MB.
@@ -59,20 +59,13 @@ class PageCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageParts:
-    """Compressed parts of the page, which the script unpacks as they are needed."""
-
-    details: Sequence[str]
-    sources: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Everything that the page's template shows; text is visible and cut to length.
 
     Attributes:
         survival: None where no check certifies a kernel.
         leaderboard: None if methods are not ranked; likewise `best`.
+        details: compressed parts, which the script unpacks as they are needed; likewise `sources`.
     """
 
     kind: str
@@ -85,7 +78,6 @@ class Page:
     survival: SurvivalPart | None
     tiles: Sequence[Tile]
     heat: VerdictMap
-    legend: Sequence[LegendItem]
     by_category: PageTable
     by_dtype: PageTable
     funnel: PageTable
@@ -99,7 +91,8 @@ class Page:
     leaderboard: Sequence[PageTable] | None
     best: Sequence[PageTable] | None
     data: PageData
-    parts: PageParts
+    details: Packed
+    sources: Packed
 
 
 def page_document(
@@ -132,7 +125,6 @@ def page_document(
         survival=survival_part(found),
         tiles=tiles(found, answers),
         heat=verdict_map(answers),
-        legend=legend(),
         by_category=by_category(found),
         by_dtype=by_dtype(found),
         funnel=funnel(found, answers),
@@ -152,7 +144,8 @@ def page_document(
             details=details.starts,
             sources=sources.starts,
         ),
-        parts=PageParts(details=details.parts, sources=sources.parts),
+        details=details,
+        sources=sources,
     )
 
 

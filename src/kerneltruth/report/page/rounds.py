@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.documents.effects import ChainFates, RefinementTables, RoundChanges, RoundRates
@@ -38,47 +37,26 @@ class ChartPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChartSegment:
-    """A line between two points."""
-
-    x1: float
-    y1: float | None
-    x2: float
-    y2: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLine:
-    """A line's points, and its segments: a polyline takes no percents."""
+    """A line's points, and the class by which it is styled."""
 
     label: str
     kind: str
     points: Sequence[ChartPoint]
 
-    @property
-    def segments(self) -> list[ChartSegment]:
-        """Return the lines between neighbours."""
-        pairs = pairwise(self.points)
-        return [ChartSegment(x1=a.x, y1=a.y, x2=b.x, y2=b.y) for a, b in pairs]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundPlace:
-    """Where a round stands on the axis."""
+class StepChart:
+    """Shares step by step, such as by round, and perhaps speedups below.
 
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundChart:
-    """The two small charts of one method: shares by round, and speedups by round."""
+    `places` are those of the steps on the axis, with their names; `ticks` are of the speedups.
+    """
 
     name: str
-    places: Sequence[RoundPlace]
+    places: Sequence[tuple[float, str]]
     shares: Sequence[ChartLine]
-    speeds: Sequence[ChartLine]
-    ticks: Sequence[AxisTick]
+    speeds: Sequence[ChartLine] = ()
+    ticks: Sequence[AxisTick] = ()
     said: str
 
 
@@ -86,7 +64,7 @@ class RoundChart:
 class RoundsPart:
     """Charts and tables of methods that work in rounds."""
 
-    charts: Sequence[RoundChart]
+    charts: Sequence[StepChart]
     rounds: PageTable
     fates: PageTable
     changes: PageTable
@@ -104,7 +82,7 @@ def rounds_part(found: RefinementTables) -> RoundsPart | None:
     )
 
 
-def _charts(found: RefinementTables) -> list[RoundChart]:
+def _charts(found: RefinementTables) -> list[StepChart]:
     known = [
         end
         for r in found.rounds
@@ -118,12 +96,12 @@ def _charts(found: RefinementTables) -> list[RoundChart]:
     return [_chart(group, own, scale, bool(known)) for group, own in groups.items()]
 
 
-def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool) -> RoundChart:
+def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool) -> StepChart:
     places = [round(6 + 88 * i / max(1, len(own) - 1), 2) for i in range(len(own))]
     at = list(zip(places, own, strict=True))
-    return RoundChart(
+    return StepChart(
         name=method_label(*group),
-        places=[RoundPlace(at=x, label=str(r.round)) for x, r in at],
+        places=[(x, str(r.round)) for x, r in at],
         shares=[
             ChartLine(
                 label=said,

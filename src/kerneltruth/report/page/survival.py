@@ -9,21 +9,11 @@ from kerneltruth.documents.analysis import AnalyzeDocument
 from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.documents.survival import IllusionPlaces, SurvivalCurve, SurvivalTables
 from kerneltruth.report.page.cells import PageTable, column, row, share, table, text, whole
-from kerneltruth.report.page.rounds import ChartLine, RoundPlace, rate_point
+from kerneltruth.report.page.rounds import ChartLine, StepChart, rate_point
 from kerneltruth.report.page.wording import count, label, row_label, share_said
 
 MOST_CHARTS = 3
 LINES = {"exe": ("remain", "remain"), "kept": ("remain_most", "at most, with those not tried")}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurvivalChart:
-    """The curve of one check."""
-
-    name: str
-    places: Sequence[RoundPlace]
-    lines: Sequence[ChartLine]
-    said: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +25,7 @@ class SurvivalPart:
         without_profile: certified kernels that an earlier version judged, of all, by check.
     """
 
-    charts: Sequence[SurvivalChart]
+    charts: Sequence[StepChart]
     keys: Sequence[str]
     tables: Sequence[PageTable]
     without_profile: Sequence[str]
@@ -61,13 +51,13 @@ def survival_part(found: AnalyzeDocument) -> SurvivalPart | None:
     )
 
 
-def _chart(curve: SurvivalCurve) -> SurvivalChart:
+def _chart(curve: SurvivalCurve) -> StepChart:
     places = [round(4 + 92 * i / (len(curve.steps) - 1), 2) for i in range(len(curve.steps))]
     at = list(zip(places, curve.steps, strict=True))
-    return SurvivalChart(
+    return StepChart(
         name=f"{label(curve.check)}: {count(curve.certified - curve.no_profile)} certified kernels",
-        places=[RoundPlace(at=x, label=str(i)) for i, x in enumerate(places, 1)],
-        lines=[
+        places=[(x, str(i)) for i, x in enumerate(places, 1)],
+        shares=[
             ChartLine(
                 label=said, kind=kind, points=[rate_point(x, getattr(s, name)) for x, s in at]
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import methods_of
@@ -21,14 +21,15 @@ MARKS = {
     "declined": "D",
 }
 NOT_KNOWN = "\N{EN DASH}"
-LEGEND = (
-    ("pass", "right"),
-    ("fail", "wrong result"),
-    ("compile_error", "does not load or compile"),
-    ("runtime_error", "raises an error"),
-    ("crash", "crashes"),
-    ("timeout", "times out"),
-)
+# The marks that the page explains.
+LEGEND = {
+    "pass": "right",
+    "fail": "wrong result",
+    "compile_error": "does not load or compile",
+    "runtime_error": "raises an error",
+    "crash": "crashes",
+    "timeout": "times out",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +65,7 @@ class VerdictMap:
 
     methods: Sequence[str]
     categories: Sequence[MapCategory]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LegendItem:
-    """A mark of the map, and what it means."""
-
-    mark: str
-    word: str
-    said: str
-
-
-def legend() -> list[LegendItem]:
-    """Return the marks that the page explains."""
-    return [LegendItem(mark=MARKS[word], word=word, said=said) for word, said in LEGEND]
+    legend: Mapping[str, str]
 
 
 def verdict_map(answers: Sequence[Result]) -> VerdictMap:
@@ -89,6 +77,7 @@ def verdict_map(answers: Sequence[Result]) -> VerdictMap:
         tasks.setdefault(r.task, []).append(r)
     return VerdictMap(
         methods=[method_label(*pair) for pair in methods],
+        legend=LEGEND,
         categories=[
             MapCategory(
                 name=label(category),

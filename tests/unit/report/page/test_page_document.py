@@ -93,7 +93,7 @@ def test_sources_that_do_not_fit_are_said_to_be_left_out():
 
 def test_details_that_do_not_fit_are_said_to_be_left_out():
     document = page_document(material_of(result(), result(sample=1)), most_detail_bytes=10)
-    assert document.parts.details == ()
+    assert document.details.parts == ()
     assert any("details of 2 attempts are left out" in note for note in document.notes)
 
 

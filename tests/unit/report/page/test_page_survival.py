@@ -20,7 +20,7 @@ def test_a_chart_falls_where_an_obligation_is_broken():
     survival = page_document(material_of(*found)).survival
     (chart,) = survival.charts
     assert chart.name == "kernelbench: 2 certified kernels"
-    assert [p.y for p in chart.lines[0].points[:3]] == [0, 50, 50]
+    assert [p.y for p in chart.shares[0].points[:3]] == [0, 50, 50]
 
 
 def test_the_chart_is_before_every_other_picture_of_the_page():
