@@ -97,7 +97,6 @@ def ranked_methods(answers: Sequence[Result], measure: Measure) -> tuple[RankedM
 def _score(
     pair: tuple[str | None, str | None], above: Floats, below: Floats, measure: Measure
 ) -> RankedMethod:
-    """Score one method over the tasks that it has, without a rank."""
     own = below > 0
     if measure == "speedup":
         mean = mean_of_sums(above[own], below[own])

@@ -72,9 +72,6 @@ class AnalyzeOptions:
 
     Attributes:
         by: break-downs of the rates, each of one or several dimensions; empty means `BY`.
-        ps: of fast_p.
-        ks: of pass@k.
-        kept: which round of an answer counts.
         obligation: see `Selection`; likewise `without_torch_only`.
     """
 
