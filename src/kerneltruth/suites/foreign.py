@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeGuard
 
 from kerneltruth.documents.records import Finding
@@ -25,6 +26,8 @@ from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, regis
 # Keys of a finding's environment for a foreign task: its origin, and its problem's hash.
 FROM_SUITE = "suite"
 PROBLEM = "problem_sha256"
+# The text of a user's own reference, with which a finding replays where the file is not.
+SOURCE = "reference_source"
 
 # Bytes per element of a call: inputs and outputs, float64 references and bounds, temporaries of
 # comparisons; in the judge and its children.
@@ -214,7 +217,12 @@ def origin_of(task: str) -> dict[str, str | None]:
     suite, _, name = task.partition("/")
     if suite not in _opened:
         return {}
-    return {FROM_SUITE: _opened[suite], PROBLEM: listed_of(suite)[name].sha256}
+    found: dict[str, str | None] = {
+        FROM_SUITE: _opened[suite],
+        PROBLEM: listed_of(suite)[name].sha256,
+    }
+    own = own_reference(suite)
+    return found if own is None else {**found, SOURCE: own[0].source}
 
 
 @contextmanager
@@ -234,7 +242,7 @@ def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[Non
         raise UserError(
             f"task {foreign[0].task!r} belongs to a suite of yours: pass --suite {named}"
         )
-    with opened(said):
+    with _at_hand(said, foreign[0]) as said, opened(said):
         known = listed_of(name_of(said))
         for finding in foreign:
             name = finding.task.partition("/")[2]
@@ -242,6 +250,19 @@ def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[Non
             if finding.environment.get(PROBLEM) not in (None, now):
                 raise UserError(_changed(finding, said))
         yield
+
+
+@contextmanager
+def _at_hand(suite: str, finding: Finding) -> Iterator[str]:
+    """Return the suite; a reference that is no file here is written from its finding."""
+    source = finding.environment.get(SOURCE)
+    if source is None or suite.partition(":")[0] != REFERENCE or _path(suite).exists():
+        yield suite
+        return
+    with TemporaryDirectory(prefix="kerneltruth-") as folder:
+        path = Path(folder) / _path(suite).name
+        path.write_text(source, "utf-8")
+        yield f"{REFERENCE}:{path}"
 
 
 def _changed(finding: Finding, suite: str) -> str:

@@ -91,6 +91,7 @@ class Task:
         further: attributes of which only the default is required, and why. A fault at other values
             is reported and fails no candidate.
         smaller: attributes that show a fault in few elements; no case begins there.
+        source: the text of the reference, if it came as a file of the user's own.
         admitted: absolute errors by dtype that are right however small the bound.
         admitted_share: the error as a share of the result that is right beside these.
         where: what further names in expressions stand for.
@@ -134,6 +135,7 @@ class Task:
     first: Mapping[str, Scalar] = field(default_factory=dict)
     further: Mapping[str, str] = field(default_factory=dict)
     smaller: tuple[Mapping[str, Scalar], ...] = ()
+    source: str | None = None
     admitted: Mapping[str, float] = field(default_factory=dict)
     admitted_share: float = 0.0
     where: Mapping[str, Rule] = field(default_factory=dict)

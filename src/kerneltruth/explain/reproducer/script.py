@@ -7,7 +7,7 @@ import base64
 import math
 import textwrap
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -69,10 +69,19 @@ def script(
             "",
             f"CANDIDATE = {source_literal(candidate.source)}",
             "",
+            *_reference(task),
             *(f"{name} = {_python(settings[name])}" for name in _SETTINGS),
             BODY,
         )
     )
+
+
+def _reference(task: Task) -> Iterator[str]:
+    """Yield what the kernel must compute, for a reader, if a file of the user's own says it."""
+    if task.source is not None:
+        yield "# What it must compute; EXPECTED holds the result in float64 on the inputs below."
+        yield f"REFERENCE = {source_literal(task.source)}"
+        yield ""
 
 
 def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) -> dict[str, Any]:

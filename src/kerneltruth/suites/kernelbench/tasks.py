@@ -269,6 +269,7 @@ def _task(
         unrefereeable=schema.trouble,
         foreign=True,
         as_written=True,
+        source=problem.source if problem.alias else None,
     )
 
 
