@@ -1,0 +1,162 @@
+"""Plain functions as problems: sizes where their inputs are made, and how they are evaluated."""
+
+import ast
+
+import pytest
+import torch
+
+from kerneltruth.suites.kernelbench.constants import constants_of_inputs, label
+from kerneltruth.suites.kernelbench.inside.facts import facts
+from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, Widening, example
+from kerneltruth.suites.kernelbench.problem import read_reference
+
+LISTS = """
+import torch
+
+def scaled(xs, y, eps=1e-6):
+    return [x.float() * y.float() + eps for x in xs]
+
+def inputs(rows=4):
+    columns, seed = 24, 7
+    torch.manual_seed(seed)
+    xs = [torch.randn(rows, columns, dtype=torch.float16) for _ in range(3)]
+    return xs, torch.randn(columns, dtype=torch.float16), 1e-6
+"""
+
+
+def constants(source, held=()):
+    return constants_of_inputs(ast.parse(source), "inputs", held)
+
+
+def loaded(source, name="scaled"):
+    return LoadedFunction(source, name, "inputs")
+
+
+def test_names_parameters_and_numbers_in_calls_are_sizes_of_a_plain_function():
+    found = constants(LISTS.replace("torch.randn(columns,", "torch.randn(2 * 12,"))
+    assert found == {"inputs.columns": 24, "inputs.seed": 7, "inputs.rows": 4}
+    assert constants("def inputs():\n    return torch.randn(3, 8)") == {
+        "inputs:3": 3,
+        "inputs:8": 8,
+    }
+
+
+BOUNDED = """
+import torch
+
+def f(x, ids):
+    return x[ids]
+
+def inputs():
+    return torch.randn(50, 4), torch.randint(0, {}, (8,))
+"""
+
+
+@pytest.mark.parametrize(("bound", "follows"), [(50, True), (2000, False)])
+def test_a_bound_of_random_integers_follows_the_size_that_it_equals(bound, follows):
+    x, ids = loaded(BOUNDED.format(bound), "f").inputs("{'inputs:50': 3}")
+    assert (tuple(x.shape), int(ids.max()) < 3) == ((3, 4), follows)
+
+
+def test_a_name_that_is_assigned_twice_is_no_size():
+    assert constants("def inputs():\n    n = 8\n    n = 9\n    return n") == {}
+
+
+def test_sizes_are_replaced_where_the_inputs_are_made():
+    made = loaded(LISTS).inputs("{'inputs.columns': 5, 'inputs.rows': 2}")
+    assert [tuple(v.shape) for v in made[:4]] == [(2, 5), (2, 5), (2, 5), (5,)]
+
+
+def test_members_of_a_list_have_names_and_come_back_as_a_list():
+    problem = loaded(LISTS)
+    made = problem.inputs("{}")
+    model = problem.build("{}")
+    assert problem.names(model, made) == ["xs.0", "xs.1", "xs.2", "y", "eps"]
+    assert len(model(*made)) == 3
+
+
+def test_a_case_label_names_a_size_by_its_variable():
+    assert label({"inputs.rows": 3, "inputs:64": 7}) == "rows=3 inputs 64=7"
+
+
+def test_an_exact_run_keeps_float64_where_the_function_asks_for_less():
+    problem = loaded(LISTS)
+    given = [v.double() if isinstance(v, torch.Tensor) else v for v in problem.inputs("{}")]
+    with problem.evaluating(torch.float64):
+        out = problem.build("{}")(*given)
+    assert {o.dtype for o in out} == {torch.float64}
+    with Widening(torch.float32):
+        assert torch.ones(2).half().dtype == torch.float32
+
+
+def test_rounding_by_chance_leaves_what_the_function_computes_in_float32():
+    source = LISTS.replace("x.float() * y.float() + eps", "x.float() * 3")
+    problem = loaded(source)
+    made = [v.float() if isinstance(v, torch.Tensor) else v for v in problem.inputs("{}")]
+    narrow, mode = problem.rounding(made, "float16", 0)
+    with mode:
+        out = problem.build("{}")(*narrow)
+    assert torch.equal(out[0], made[0] * 3)
+
+
+def test_rounding_by_chance_rounds_what_the_function_computes_in_a_narrow_dtype():
+    source = LISTS.replace("x.float() * y.float() + eps", "x * y")
+    problem = loaded(source)
+    made = [v.float() if isinstance(v, torch.Tensor) else v for v in problem.inputs("{}")]
+    drawn = []
+    for salt in range(2):
+        narrow, mode = problem.rounding(made, "float16", salt)
+        with mode:
+            drawn.append(problem.build("{}")(*narrow)[0])
+    assert {d.dtype for d in drawn} == {torch.float16}
+    assert not torch.equal(*drawn)
+
+
+def learned(source, name="f"):
+    return facts(LoadedFunction(source, name, "inputs"), {"constants": "{}", "dtypes": ["float16"]})
+
+
+ARRANGED = """
+import torch
+
+def f(x, places):
+    return x[places % 40]
+
+def inputs():
+    return torch.randn(40), {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "arranged"),
+    [
+        ("torch.randperm(40)", True),
+        ("torch.tensor([0, 7, 20, 40])", True),
+        ("torch.tensor([9, 3, 9, 1])", False),
+        ("torch.full((6,), 3)", False),
+    ],
+)
+def test_offsets_and_permutations_are_told_from_draws(made, arranged):
+    assert learned(ARRANGED.format(made))["inputs"][1]["arranged"] is arranged
+
+
+def test_a_number_that_matters_has_another_value():
+    source = (
+        "import torch\n\ndef f(x, eps, flag, unused):\n    return x + eps if flag else x - eps\n"
+    )
+    source += "\ndef inputs():\n    return torch.randn(4, 8), 1e-6, True, 2.0\n"
+    assert learned(source)["numbers"] == {"eps": "0.01", "flag": "False"}
+
+
+def test_an_example_that_cannot_be_judged_by_says_why():
+    source = LISTS.replace("for x in xs]", "for x in xs if x.add_(1) is not None]")
+    assert "scaled() changes argument 1" in example(loaded(source))["trouble"]
+
+
+def test_a_reference_is_read_with_what_it_states(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("tolerance = (1e-2, 0)\nROWS = 8\n" + LISTS)
+    problem = read_reference(path)
+    assert (problem.name, problem.function.tolerance) == ("scaled", (1e-2, 0))
+    assert "ROWS" in problem.constants
+    assert "tolerance" not in problem.constants
