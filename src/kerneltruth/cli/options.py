@@ -140,10 +140,12 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
     Args:
         kind: of the request.
         given: a command's arguments, as `locals()` holds them; None leaves the field's default.
-            A file of `tasks` is the suite.
+            A file of `tasks`, which other commands take for names, is the suite.
         fields: further fields.
     """
-    own = chosen_suite(given.get("suite"), given.get("tasks"), given.get("reference"))
+    tasks = given.get("tasks")
+    file = tasks if isinstance(tasks, Path) else None
+    own = chosen_suite(given.get("suite"), file, given.get("reference"))
     given = {**given, "suite": own}
     named = {f.name: given.get(f.name) for f in dataclasses.fields(kind)}
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if v is not None}
