@@ -7,6 +7,7 @@ all that the server has started.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from multiprocessing.connection import Connection, wait
@@ -38,6 +39,7 @@ AnyJudge = JudgeProcess[QueuedQuestion, bytes]
 
 def main() -> None:
     """Serve the caller at the other end of a socket, until it is gone."""
+    _usual_signals()
     pipe = Connection(int(sys.argv[1]))
     os.set_inheritable(pipe.fileno(), False)
     settings = settings_in(sys.argv[2])
@@ -69,6 +71,13 @@ def main() -> None:
         sys.stderr.flush()
         # Tearing down an interpreter with torch in it takes longer than all of the above.
         os._exit(0)
+
+
+def _usual_signals() -> None:
+    """Undo what the caller ignores and blocks; an exec passes it on."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for name in (signal.SIGCHLD, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(name, signal.SIG_DFL)
 
 
 def refusal(number: int | None, error: Exception) -> QuestionRefused:
@@ -213,22 +222,21 @@ class Server:
         for lane in self._lanes:
             self._deal_timing(lane)
             for judge in lane.idle():
-                self._give(judge)
+                self._deal_to(lane, judge)
         for lane in sorted(self._lanes, key=lambda lane: len(lane.judges)):
             while self._to_check() and len(lane.judges) < lane.most:
-                self._give(lane.add())
+                self._deal_to(lane, lane.add())
 
     def _deal_timing(self, lane: Lane) -> None:
         job = next((j for j in self._waiting if isinstance(j.about, TimeMessage)), None)
         judge = lane.timing() if job is not None else None
         if job is not None and judge is not None:
-            self._waiting.remove(job)
-            judge.give(job)
+            self._give(lane, judge, job)
 
     def _to_check(self) -> list[QueuedQuestion]:
         return [job for job in self._waiting if not isinstance(job.about, TimeMessage)]
 
-    def _give(self, judge: AnyJudge) -> None:
+    def _deal_to(self, lane: Lane, judge: AnyJudge) -> None:
         """Give a judge a question of its own task, else of one that no judge works on."""
         jobs = self._to_check()
         if not jobs:
@@ -236,9 +244,15 @@ class Server:
         taken = {other.last_task for lane in self._lanes for other in lane.busy()}
         own = (job for job in jobs if job.task == judge.last_task)
         free = (job for job in jobs if job.task not in taken)
-        job = next(own, next(free, jobs[0]))
+        self._give(lane, judge, next(own, next(free, jobs[0])))
+
+    def _give(self, lane: Lane, judge: AnyJudge, job: QueuedQuestion) -> None:
         self._waiting.remove(job)
-        judge.give(job)
+        try:
+            judge.give(job)
+        except OSError:
+            # It died between two questions.
+            self._died(lane, judge, job)
 
     def _send(self, answer: bytes) -> None:
         self._pipe.send_bytes(answer)

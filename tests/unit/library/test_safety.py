@@ -323,6 +323,23 @@ def test_nothing_of_the_caller_changes():
     assert (ran.stdout, ran.stderr) == ("pass True\n", "")
 
 
+def test_a_caller_may_ignore_that_its_children_end():
+    ran = script("""
+        import signal, subprocess
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        with kt.Judge(device="cpu", workers=1) as judge:
+            print(judge.check(RIGHT, **FEW).verdict)
+            told = subprocess.run(["ps", "-eo", "ppid,pid,args"], capture_output=True, text=True)
+            for line in told.stdout.splitlines()[1:]:
+                parent, pid, args = line.split(None, 2)
+                if int(parent) == judge._link._process.pid and "library.server" in args:
+                    os.kill(int(pid), signal.SIGKILL)
+            print(judge.check(RIGHT, **FEW).verdict)
+    """)
+
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("pass\npass\n", "", 0)
+
+
 def test_neither_the_import_nor_a_report_needs_torch():
     ran = script("""
         print("kerneltruth.library" in sys.modules)
