@@ -358,6 +358,7 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
         (("--templates", "/nowhere"), "cannot read system.txt"),
         (("--model", f"{KEY}"), "an option holds the key"),
         (("--model", "replay:/nowhere.jsonl"), "cannot read /nowhere.jsonl"),
+        (("--contract", "strict"), "--contract 'strict': must be one of published, core, torch"),
         (("--method", "magic"), "--method 'magic': must be one of"),
         (("--method", "import"), "say what to read with --from"),
         (("--method", "import", "--from", "/nowhere"), "there is no such file"),

@@ -133,14 +133,16 @@ def test_a_wrong_answer_leaves_a_finding_that_replays(kt, handed_in, tmp_path):
             "the stage exe times nothing",
         ),
         (("--suite", "core", "--candidates", "/no/such/folder"), "no such file or folder"),
+        (("--suite", "core", "--contract", "strict"), "must be one of published, core, torch"),
     ],
 )
-def test_a_wrong_option_is_one_line(kt, handed_in, arguments, says):
+def test_a_wrong_option_is_one_line(kt, handed_in, tmp_path, arguments, says):
     given = () if "--candidates" in arguments else ("--candidates", handed_in)
-    ran = kt("run", *given, "--device", "cpu", *arguments)
-    assert ran.code == 2
+    ran = kt("run", *given, "--device", "cpu", "--out", tmp_path / "run", *arguments)
+    assert (ran.code, ran.out) == (2, "")
     assert says in ran.err
     assert len(ran.err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_that_timed_against_others_is_not_taken_up(kt, handed_in, tmp_path, monkeypatch):
@@ -257,6 +259,17 @@ def test_what_is_no_python_has_a_word_for_every_stage(kt, tmp_path):
         "exe": "not_run",
         "perf": "not_run",
     }
+
+
+def test_what_does_not_load_scores_0_and_names_the_contract(kt, tmp_path):
+    sources = {"no_python.py": "def relu(x:", "raises.py": f"import no_such_package\n{RIGHT}"}
+    answers = [json.dumps({"file": "relu.py", "predict": text}) for text in sources.values()]
+    (tmp_path / "answers.jsonl").write_text("\n".join(answers))
+    run = tmp_path / "run"
+    kt("run", "--candidates", tmp_path / "answers.jsonl", "--out", run, *ARGUMENTS)
+    found = [line["attempt"] for line in lines_of(run)]
+    ends = [(a["verdict"]["verdict"], a["score"], a["contract"]) for a in found]
+    assert ends == [("compile_error", 0.0, "core")] * 2
 
 
 def test_json_has_an_outcome_for_each_candidate(kt, handed_in, tmp_path):

@@ -92,7 +92,7 @@ def illusions(study: Study) -> tuple[IllusionRecord, ...]:
 
 def contracts_of(study: Study) -> dict[str, ContractText]:
     """Return the contracts that decided, by name, each with its reason and source."""
-    named = {r.contract for r in study.distinct}
+    named: set[str] = {r.contract for r in study.distinct}
     return {name: text for name, text in TEXTS.items() if name in named}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from kerneltruth.documents.model import Model
+from kerneltruth.errors import UserError
 
 ContractName = Literal["published", "core", "torch"]
 
@@ -26,7 +27,7 @@ class ContractText(Model, frozen=True, kw_only=True):
     source: str
 
 
-TEXTS: Mapping[str, ContractText] = {
+TEXTS: Mapping[ContractName, ContractText] = {
     "published": ContractText(
         name="published",
         asks="the benchmark's own sizes, values, dtype and mode",
@@ -51,3 +52,15 @@ TEXTS: Mapping[str, ContractText] = {
         source="PyTorch's operator itself, which is called on every case",
     ),
 }
+
+
+def contract_name(said: str) -> ContractName:
+    """Return the name of a contract as the options say it.
+
+    Raises:
+        UserError: there is none of this name.
+    """
+    for known in TEXTS:
+        if said == known:
+            return known
+    raise UserError(f"--contract {said!r}: must be one of {', '.join(TEXTS)}")

@@ -210,9 +210,11 @@ class _Run:
             task=entry.task.key,
             candidate=ref,
             verdict=CompileError(detail=reason),
+            contract=contract_named(self._options.contract).name,
             cases=0,
             failed=0,
             explanation=reason,
+            score=0.0,
         )
         self._store.write_source(entry.submission.source)
         perf = not_timed(attempt, self._device) if "perf" in self._options.stages else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 
+from kerneltruth.documents.contracts import contract_name
 from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.engine.devices import begin, choose_device, choose_targets, new_runner
 from kerneltruth.engine.requests import Step
@@ -19,6 +20,7 @@ from kerneltruth.generate.trajectory import BEST_OF_N_TEMPERATURE, Method, metho
 def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocument]:
     """Obtain candidates; yield steps and return the document of `generate --json`."""
     start = time.monotonic()
+    contract_name(options.contract)
     if options.method == IMPORT:
         if options.source is None:
             raise UserError("--method import: say what to read with --from PATH")

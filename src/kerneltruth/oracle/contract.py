@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kerneltruth.documents.contracts import TEXTS, ContractName, ContractText
-from kerneltruth.errors import UserError
+from kerneltruth.documents.contracts import TEXTS, ContractName, ContractText, contract_name
 from kerneltruth.oracle.obligations import Departure
 
 DEFAULT_CONTRACT: ContractName = "core"
@@ -49,7 +48,4 @@ def contract_named(name: str) -> Contract:
     Raises:
         UserError: there is none.
     """
-    for known, contract in CONTRACTS.items():
-        if name == known:
-            return contract
-    raise UserError(f"--contract {name!r}: must be one of {', '.join(CONTRACTS)}")
+    return CONTRACTS[contract_name(name)]
