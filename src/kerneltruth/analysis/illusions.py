@@ -15,6 +15,7 @@ from kerneltruth.analysis.results import PASSED, Result
 from kerneltruth.analysis.selection import failed_obligations
 from kerneltruth.documents.contracts import TEXTS, ContractText
 from kerneltruth.documents.estimates import RateRecord
+from kerneltruth.documents.model import model_of
 from kerneltruth.documents.rates import IllusionRates, IllusionRecord, Place
 
 
@@ -98,19 +99,12 @@ def contracts_of(study: Study) -> dict[str, ContractText]:
 
 def _illusion(result: Result, study: Study) -> IllusionRecord:
     run = study.runs[result.run].path
-    return IllusionRecord(
+    return model_of(
+        IllusionRecord,
+        result,
         run=run,
-        key=result.key,
-        task=result.task,
-        category=result.category,
-        method=result.method,
-        model=result.model,
         checks=tuple(sorted(name for name, says in result.checks.items() if says == PASSED)),
-        contract=result.contract,
         obligations=failed_obligations(result),
         place=place_of(result),
-        verdict=result.verdict,
-        kind=result.kind,
-        detail=result.detail,
         finding=None if result.finding is None else f"{run}/findings/{result.finding}",
     )

@@ -11,6 +11,7 @@ import json
 import math
 import typing
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -50,12 +51,18 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a run: keys that a later release of the same schema added are ignored."""
 
 
-def model_of(kind: type[T], value: object) -> T:
+def model_of(kind: type[T], value: object, /, **fields: object) -> T:
     """Make a model from an object with attributes of the same names, such as a dataclass.
+
+    `fields` are those that the object lacks, or has in another form.
 
     Raises:
         ValueError: an attribute is missing or of the wrong type, which is our mistake.
     """
+    if fields:
+        names = msgspec.structs.fields(kind)  # type: ignore[arg-type]
+        own = {f.name: getattr(value, f.name) for f in names if hasattr(value, f.name)}
+        value = SimpleNamespace(**own | fields)
     return msgspec.convert(value, kind, from_attributes=True, dec_hook=_read_number)
 
 

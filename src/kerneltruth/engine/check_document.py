@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec.structs import asdict
-
 from kerneltruth.documents.checks import (
     CheckDocument,
     DeclinedCase,
     InterfaceDocument,
     ObligationDocument,
 )
+from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import Attempt, ProfileEntry
 from kerneltruth.documents.verdict import Failed, Passed, TimedOut, Verdict
 from kerneltruth.engine.requests import CheckRequest
@@ -28,24 +27,18 @@ def check_document(
 ) -> CheckDocument:
     """Return the document of a judged file.
 
-    Args:
-        options: what was requested.
-        attempt: what came of it.
-        finding: the file name of the finding that decides, if it failed.
-        run: the directory that holds it; None where nothing was written.
-        seconds: that the command took.
+    `finding` is the file name of the one that decides, within the directory `run`, if one is
+    written.
     """
     verdict = attempt.verdict
     failed = verdict if isinstance(verdict, Failed) else None
     failure = attempt.failure
     failing = failure.case if failure else None
     chosen = options.task is not None or options.suite is not None or not attempt.task
-    return CheckDocument(
-        task=attempt.task,
+    return model_of(
+        CheckDocument,
+        attempt,
         also_in=() if chosen else tuple(elsewhere(find(attempt.task))),
-        candidate=attempt.candidate,
-        torch_only=attempt.torch_only,
-        contract=attempt.contract,
         passed=isinstance(verdict, Passed),
         verdict=verdict.word,
         hazards=tuple(_hazard(attempt, key) for key in attempt.hazards),
@@ -55,30 +48,18 @@ def check_document(
         causes=failed.causes if failed else (),
         inputs=failed.inputs if failed else (),
         detail=_said(attempt.verdict),
-        explanation=attempt.explanation,
-        cases=attempt.cases,
-        failed=attempt.failed,
-        unrefereeable=attempt.unrefereeable,
-        void=attempt.void,
-        skipped=attempt.skipped,
-        own_weights=attempt.own_weights,
         profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
-        score=attempt.score,
-        kernel=attempt.kernel,
         interface=tuple(
-            InterfaceDocument(**asdict(note), first_summary=note.first.summary())
+            model_of(InterfaceDocument, note, first_summary=note.first.summary())
             for note in attempt.interface
         ),
         finding=_path(finding, run) if finding else None,
         failing=failing,
         failing_summary=failing.summary() if failing else None,
         domain=failing.domain if failing else None,
-        minimal=attempt.minimal,
         minimal_summary=attempt.minimal.summary() if attempt.minimal else None,
         minimal_shown=attempt.shown,
         stats=failure.stats if failure else None,
-        worst_ratio=attempt.worst_ratio,
-        binaries=attempt.binaries,
         seed=options.seed,
         seconds=seconds,
         run=str(run) if run else None,
@@ -92,17 +73,13 @@ def _path(finding: str, run: Path | None) -> str:
 def _obligation(entry: ProfileEntry) -> ObligationDocument:
     failure = entry.failure
     verdict = failure.verdict if failure else None
-    return ObligationDocument(
-        status=entry.status,
-        promised=entry.promised,
-        decisive=entry.decisive,
-        cases=entry.cases,
-        reason=entry.reason,
+    return model_of(
+        ObligationDocument,
+        entry,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
         detail="" if verdict is None else _said_of_case(verdict),
         case=failure.case if failure else None,
         case_summary=failure.case.summary() if failure else None,
-        finding=entry.finding,
     )
 
 

@@ -195,35 +195,28 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
     peers = {name: result.verdict for name, result in (line.baselines or {}).items()}
     broken = [k for k, e in attempt.profile.items() if e.status in ("broken", "refused")]
     wrong = entry.role == "bug" and bool(broken or verdict.word in _CAUGHT)
-    return AuditKernel(
+    return model_of(
+        AuditKernel,
+        attempt,
         name=entry.name,
         task=entry.task,
         role=entry.role,
         fault=entry.fault,
         obligation=entry.breaks,
         caught=entry.role == "bug" and entry.breaks in broken,
-        contract=attempt.contract,
         passed=isinstance(verdict, Passed),
         verdict=verdict.word,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
-        cases=attempt.cases,
-        failed=attempt.failed,
-        minimal=attempt.minimal,
         minimal_summary=attempt.minimal.summary() if attempt.minimal else None,
         minimal_shown=attempt.shown,
-        explanation=attempt.explanation,
         finding=line.finding or None,
         hazards=tuple(attempt.hazards.values()),
         profile={key: model_of(AuditObligation, e) for key, e in attempt.profile.items()},
-        score=attempt.score,
         peer_checks=peers,
         peer_check_reasons={n: r.why for n, r in (line.baselines or {}).items() if r.why},
         illusion_for=tuple(n for n, says in peers.items() if wrong and says == "pass"),
         declined=len(attempt.declined),
         unrefereeable=sum(attempt.unrefereeable.values()),
         void=sum(attempt.void.values()),
-        skipped=attempt.skipped,
         compiled=len(attempt.binaries),
-        worst_ratio=attempt.worst_ratio,
-        seconds=attempt.seconds,
     )

@@ -10,7 +10,7 @@ from typing import Final, cast
 from msgspec import UNSET
 
 from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord, read_line
-from kerneltruth.documents.model import Json
+from kerneltruth.documents.model import Json, model_of
 from kerneltruth.documents.records import Attempt, Status
 from kerneltruth.documents.runs import ObligationCounts, RightCount, RunCandidate
 from kerneltruth.documents.timing import CandidateTimes
@@ -179,20 +179,14 @@ def listed(lines: Iterable[ListedLine]) -> list[RunCandidate]:
 
 def _candidate(line: ListedLine, judged: ListedLine) -> RunCandidate:
     outcomes = {stage: line.stages.outcome(stage) for stage in STAGES}
-    return RunCandidate(
+    return model_of(
+        RunCandidate,
+        judged,
         name=line.key,
         task=line.task,
-        verdict=judged.verdict,
-        kind=judged.kind,
-        finding=judged.finding,
-        reason=judged.reason,
         stages={stage: said for stage, said in outcomes.items() if said is not None},
         torch_only=line.torch_only,
         same_as=line.same_as,
-        profile=judged.profile,
-        score=judged.score,
-        hazards=judged.hazards,
-        obligation=judged.obligation,
     )
 
 
