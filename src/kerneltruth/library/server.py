@@ -23,6 +23,7 @@ from kerneltruth.library.messages import (
     QuestionRefused,
     QueuedQuestion,
     Ready,
+    Settings,
     TimeMessage,
     encoded,
     question_in,
@@ -42,22 +43,9 @@ def main() -> None:
     _usual_signals()
     pipe = Connection(int(sys.argv[1]))
     os.set_inheritable(pipe.fileno(), False)
-    settings = settings_in(sys.argv[2])
     lanes: list[Lane] = []
     try:
-        targets = choose_targets(settings.targets)
-        lanes = [
-            Lane(device, settings.workers, targets) for device in choose_devices(settings.devices)
-        ]
-        ready = Ready(
-            devices=tuple(lane.runner.device for lane in lanes),
-            workers=sum(lane.most for lane in lanes),
-        )
-        pipe.send_bytes(encoded(ready))
-        for lane in lanes:
-            # Its processes import torch side by side with this one.
-            begin(lane.runner)
-        Server(pipe, lanes, settings.host).serve()
+        _serve(pipe, settings_in(sys.argv[2]), lanes)
     except KernelTruthError as error:
         pipe.send_bytes(encoded(refusal(None, error)))
     except (EOFError, ConnectionError):
@@ -71,6 +59,22 @@ def main() -> None:
         sys.stderr.flush()
         # Tearing down an interpreter with torch in it takes longer than all of the above.
         os._exit(0)
+
+
+def _serve(pipe: Connection, settings: Settings, lanes: list[Lane]) -> None:
+    """Add a lane for each device, say so, and serve."""
+    targets = choose_targets(settings.targets)
+    for device in choose_devices(settings.devices):
+        lanes.append(Lane(device, settings.workers, targets))
+    ready = Ready(
+        devices=tuple(lane.runner.device for lane in lanes),
+        workers=sum(lane.most for lane in lanes),
+    )
+    pipe.send_bytes(encoded(ready))
+    for lane in lanes:
+        # Its processes import torch side by side with this one.
+        begin(lane.runner)
+    Server(pipe, lanes, settings.host).serve()
 
 
 def _usual_signals() -> None:
