@@ -16,7 +16,7 @@ from kerneltruth.analysis.selection import failed_obligations
 from kerneltruth.documents.contracts import TEXTS, ContractText
 from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.model import model_of
-from kerneltruth.documents.rates import IllusionRates, IllusionRecord, Place
+from kerneltruth.documents.rates import AuditedKernels, IllusionRates, IllusionRecord, Place
 
 
 def checks_of(results: Sequence[Result]) -> tuple[str, ...]:
@@ -107,4 +107,22 @@ def _illusion(result: Result, study: Study) -> IllusionRecord:
         obligations=failed_obligations(result),
         place=place_of(result),
         finding=None if result.finding is None else f"{run}/findings/{result.finding}",
+    )
+
+
+CONTROL, BUG = "control", "bug"
+
+
+def audit_counts(study: Study) -> AuditedKernels | None:
+    """Count the kernels of a study of audits alone; None for others."""
+    if not study.of_corpus:
+        return None
+    controls = [r for r in study.distinct if r.role == CONTROL]
+    bugs = [r for r in study.distinct if r.role == BUG]
+    return AuditedKernels(
+        kernels=len(study.distinct),
+        controls=len(controls),
+        controls_clean=sum(r.correct for r in controls),
+        bugs=len(bugs),
+        bugs_caught=sum(map(rejected, bugs)),
     )

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltruth.analysis.firth import firth_probabilities
 from kerneltruth.errors import KernelTruthError
 
 Floats = NDArray[np.float64]
 
+MOST_STEPS = 200
+LONGEST_STEP = 2.0
+TOLERANCE = 1e-8
 HINT = "needs statsmodels: pip install 'kerneltruth[study]'"
 
 
@@ -117,3 +119,38 @@ def _independent(design: Floats) -> Floats:
         if np.linalg.matrix_rank(design[:, [*kept, column]]) > len(kept):
             kept.append(column)
     return design[:, kept]
+
+
+def firth_probabilities(design: Floats, right: Floats, total: Floats) -> Floats | None:
+    """Fit the probability of each group by Firth's regression; None if it does not converge.
+
+    Where a group is all right or all wrong, the most likely coefficient is infinite. Penalizing the
+    likelihood by the square root of the information's determinant (Firth, 1993) removes that, and
+    the bias of first order; for a single group it is the share (right + 1/2) / (total + 1).
+
+    The design has a row for each group, and full column rank.
+    """
+    beta = np.zeros(design.shape[1])
+    for _ in range(MOST_STEPS):
+        p = _expit(design @ beta)
+        weights = total * p * (1 - p)
+        information = (design.T * weights) @ design
+        try:
+            inverse = np.linalg.inv(information)
+        except np.linalg.LinAlgError:
+            return None
+        leverage = weights * np.einsum("ij,jk,ik->i", design, inverse, design)
+        # Half an answer more of either kind, divided by leverage: they count in the curvature
+        # too; without them the steps of small groups never settle.
+        score = design.T @ (right - total * p + leverage * (0.5 - p))
+        curvature = (design.T * ((total + leverage) * p * (1 - p))) @ design
+        step = np.linalg.solve(curvature, score)
+        longest = float(np.abs(step).max(initial=0.0))
+        beta = beta + step * min(1.0, LONGEST_STEP / longest) if longest else beta
+        if longest < TOLERANCE:
+            return _expit(design @ beta)
+    return None
+
+
+def _expit(eta: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(eta, -500, 500))))

@@ -1,15 +1,18 @@
-"""Rank correlation with an interval. Pure."""
+"""Rank correlation with an interval, such as that of complexity with failure. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltruth.analysis.groups import by_task
 from kerneltruth.analysis.intervals import CONFIDENCE
+from kerneltruth.analysis.results import Result
+from kerneltruth.documents.effects import ComplexityRecord
 from kerneltruth.documents.estimates import CorrelationRecord
 
 Floats = NDArray[np.float64]
@@ -52,3 +55,33 @@ def mean_ranks(values: Floats) -> Floats:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[inverse], dtype=np.float64)
+
+
+PROXIES = ("lines", "operators", "parameters", "flops")
+
+
+def complexity(
+    answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]]
+) -> tuple[ComplexityRecord, ...]:
+    """Correlate proxies with failure over tasks; no row where no task has facts.
+
+    A proxy is a number of each task's reference: its lines, operators, parameters and flops.
+    """
+    failures = {}
+    for task, own in by_task(r for r in answers if r.judged).items():
+        count = len(own)
+        failures[task] = (
+            sum(not r.called for r in own) / count,
+            sum(not r.correct for r in own) / count,
+        )
+    rows = []
+    for proxy in PROXIES:
+        known = [t for t in sorted(failures) if proxy in facts.get(t, {})]
+        if not known:
+            continue
+        values = [facts[t][proxy] for t in known]
+        call, exe = (
+            rank_correlation(values, [failures[t][stage] for t in known]) for stage in (0, 1)
+        )
+        rows.append(ComplexityRecord(proxy=proxy, call=call, exe=exe))
+    return tuple(rows)

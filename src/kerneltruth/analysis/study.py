@@ -13,13 +13,12 @@ from typing import TypeVar, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kerneltruth.analysis.audit_counts import audit_counts
-from kerneltruth.analysis.complexity import complexity
 from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.groups import DTYPE, METHOD, check_dimensions
 from kerneltruth.analysis.illusions import (
+    audit_counts,
     contracts_of,
     illusion_rates,
     illusion_share,
@@ -28,6 +27,7 @@ from kerneltruth.analysis.illusions import (
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
+from kerneltruth.analysis.ranks import complexity
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.selection import Selection

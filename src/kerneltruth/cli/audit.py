@@ -80,7 +80,7 @@ def _show(document: AnyAudit, as_json: bool) -> int:
         options.show_document(document, audit_view, as_json)
         return exit_codes.of_audit(document)
     if isinstance(document, TimedSuiteDocument):
-        from kerneltruth.report.timed_audit_view import timed_audit_view
+        from kerneltruth.report.suite_view import timed_audit_view
 
         options.show_document(document, timed_audit_view, as_json)
         stopped = document.interrupted

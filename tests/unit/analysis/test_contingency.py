@@ -14,7 +14,7 @@ from kerneltruth.analysis.contingency import (
     null_deviance,
     rows_deviance,
 )
-from kerneltruth.analysis.firth import firth_probabilities
+from kerneltruth.analysis.logistic import firth_probabilities
 
 # Admissions to Berkeley in 1973 (Bickel, Hammel, O'Connell, 1975): departments by sex.
 ADMITTED = np.array([[512, 89], [353, 17], [120, 202], [138, 131], [53, 94], [22, 24]], float)

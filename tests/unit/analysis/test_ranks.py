@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from results_for_tests import result
 from scipy import stats
 
-from kerneltruth.analysis.complexity import complexity
-from kerneltruth.analysis.ranks import mean_ranks, rank_correlation, spearman
+from kerneltruth.analysis.ranks import complexity, mean_ranks, rank_correlation, spearman
 
 
 @pytest.mark.parametrize("levels", [3, 10, 10_000])

@@ -31,7 +31,7 @@ from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.report import exit_codes
-from kerneltruth.report.timed_audit_view import timed_audit_view
+from kerneltruth.report.suite_view import timed_audit_view
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.kernelbench.problem import problem_of
 from kerneltruth.suites.kernelbench.suite import Problems
