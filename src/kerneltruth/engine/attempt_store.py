@@ -47,13 +47,7 @@ class AttemptFindings:
 def findings_in(
     attempt: Attempt, environment: Mapping[str, str | None], *, policy: Policy | None = None
 ) -> AttemptFindings:
-    """Return the findings of an attempt; nothing is written.
-
-    Args:
-        attempt: as it was judged.
-        environment: of the machine.
-        policy: of the bounds; None takes the usual one.
-    """
+    """Return the findings of an attempt; nothing is written."""
     used = policy or Policy()
     where = {**environment, **origin_of(attempt.task)}
 
@@ -94,13 +88,7 @@ def store_attempt(
 ) -> AttemptFindings:
     """Store an attempt. The result line comes last: it promises that the rest is there.
 
-    Args:
-        store: the run.
-        job: the job that made the attempt.
-        attempt: what came of it.
-        environment: of the machine.
-        about: what else the line says; the attempt and its finding are added.
-        policy: of the bounds; None takes the usual one.
+    `about` is what else the line says; the attempt and its finding are added.
     """
     store.write_source(job.candidate.source)
     found = findings_in(attempt, environment, policy=policy)

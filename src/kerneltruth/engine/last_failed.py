@@ -18,10 +18,6 @@ FOLDER = Path("runs")
 def last_failed(candidates: Path, folder: Path = FOLDER) -> frozenset[str]:
     """Return the origins of candidates that did not pass in the newest run of these candidates.
 
-    Args:
-        candidates: the path that the run was given.
-        folder: has the run directories.
-
     Raises:
         UserError: there is no such run.
     """

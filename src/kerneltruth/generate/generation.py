@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from kerneltruth.documents.generations import (
@@ -63,8 +64,7 @@ def generate(
         briefs = briefs_of(keys, options.asking, prompts)
         asked = _asked(options, method, sampling, model, prompts)
         path = open_generation(options.out, asked)
-        transcript = Transcript(path / TRANSCRIPT)
-        try:
+        with closing(Transcript(path / TRANSCRIPT)) as transcript:
             chains = [(key, n) for n in range(method.samples) for key in keys]
             transcript.refuse_other_briefs(briefs, path)
             reviewer = None
@@ -77,20 +77,20 @@ def generate(
             try:
                 yield from generation.run()
             except KeyboardInterrupt as stop:
-                kept = transcript.account.answers
-                raise Interrupted(
-                    f"interrupted; {kept} answer{'' if kept == 1 else 's'} kept in {path}; "
-                    + how_to_go_on(path)
-                ) from stop
+                raise _interrupted(transcript.account.answers, path) from stop
             finally:
                 generation.close()
                 publish_answers(path, suite, method, model.label, transcript)
-            document = generation.document(options.suite, path, len(keys), time.monotonic() - start)
+            seconds = time.monotonic() - start
+            document = generation.document(options.suite, path, len(keys), seconds)
             close_generation(path, document)
             generation.raise_if_refused(path)
             return document
-        finally:
-            transcript.close()
+
+
+def _interrupted(kept: int, path: Path) -> Interrupted:
+    answers = f"{kept} answer{'' if kept == 1 else 's'}"
+    return Interrupted(f"interrupted; {answers} kept in {path}; {how_to_go_on(path)}")
 
 
 def _opening(options: GenerateRequest, transcript: Transcript, total: int) -> Iterator[Step]:

@@ -253,26 +253,7 @@ class Benchmarker:
                 on_gpu=self._on_gpu,
             )
             try:
-                with self._alone() as watch:
-                    began = time.perf_counter()
-                    fresh = not all(s.buffers for s in setup.baselines)
-                    with self._spent.on("compiling"):
-                        benchmark.warm_up()
-                    with self._spent.on("leaving"):
-                        self._gone()
-                    with contextlib.ExitStack() as background:
-                        with self._spent.on("pausing_others"):
-                            background.enter_context(self.baseline_cache.background.batches())
-                        with self._spent.on("preparing"):
-                            benchmark.prepare(watch.disturbance)
-                        began = time.perf_counter() if fresh else began
-                        with self._spent.on("laps"):
-                            benchmark.run(self._enough, watch.disturbance)
-                            resolve_suspicion(benchmark, watch.disturbance)
-                            benchmark.measure_warm()
-                    self._alone_s += time.perf_counter() - began
-                for what, seconds in benchmark.spent.items():
-                    self._spent[what] += seconds
+                watch = self._run(benchmark, setup)
             except SideError as error:
                 if is_out_of_memory(error.seen):
                     self._gone()
@@ -292,6 +273,30 @@ class Benchmarker:
                 continue
             with self._spent.on("facts"):
                 return finished(setup, benchmark, watch)
+
+    def _run(self, benchmark: InterleavedBenchmark, setup: TimingSetup) -> DeviceWatch:
+        """Prepare the sides and run the blocks, while nothing else is timed."""
+        with self._alone() as watch:
+            began = time.perf_counter()
+            fresh = not all(s.buffers for s in setup.baselines)
+            with self._spent.on("compiling"):
+                benchmark.warm_up()
+            with self._spent.on("leaving"):
+                self._gone()
+            with contextlib.ExitStack() as background:
+                with self._spent.on("pausing_others"):
+                    background.enter_context(self.baseline_cache.background.batches())
+                with self._spent.on("preparing"):
+                    benchmark.prepare(watch.disturbance)
+                began = time.perf_counter() if fresh else began
+                with self._spent.on("laps"):
+                    benchmark.run(self._enough, watch.disturbance)
+                    resolve_suspicion(benchmark, watch.disturbance)
+                    benchmark.measure_warm()
+            self._alone_s += time.perf_counter() - began
+        for what, seconds in benchmark.spent.items():
+            self._spent[what] += seconds
+        return watch
 
     def _effort_of(self, children: int) -> Effort:
         """Return the effort when that many children share the device."""

@@ -18,12 +18,7 @@ def script_of(
 ) -> str:
     """Run the smallest case of a failure once more, and return the script that shows it.
 
-    Args:
-        session: of the candidate.
-        minimal: the smallest case.
-        verdict: of the failure.
-        explanation: where and how the output is wrong.
-        config: which configuration of an autotuned kernel failed.
+    `config` says which configuration of an autotuned kernel failed.
     """
     small = session.cache.get(session.task, minimal)
     ruling, _, placed = session.call(small, config=config)
