@@ -60,7 +60,10 @@ def _hardshrink(input: Tensor, lambd: float, keep: float) -> Tensor:
 
 
 def _hstack_div(tensors: Sequence[Tensor], divisor: Tensor, rounding_mode: str | None) -> Tensor:
-    return torch.div(torch.hstack(tuple(tensors)), divisor, rounding_mode=rounding_mode)
+    joined = torch.hstack(tuple(tensors))
+    if rounding_mode is None and not joined.is_floating_point():
+        return joined.double() / divisor
+    return torch.div(joined, divisor, rounding_mode=rounding_mode)
 
 
 def _fused_add_gelu_other(M: int, N: int, _rank: int, _other: str) -> Sizes:
@@ -180,15 +183,22 @@ TASKS: tuple[Task, ...] = (
             numbers=("divisor",),
             out=True,
             gradients=True,
-            not_tried={"integers": "the tensors are of floating point in every case"},
+            dtypes=("float32", "int32"),
+            never={"int32": "_call == 'backward'"},
+            not_tried={"gradients of integers": "integers have none"},
         ),
         constraints=("_other in ('same', 'scalar') or _rank == 2", "_rank != 1 or M == 1"),
+        extended_dtypes=("int32",),
+        outputs=(
+            Output(dtype="float", when="rounding_mode is None"),
+            Output(when="rounding_mode is not None"),
+        ),
         reference=_hstack_div,
         description="""The tensors of a list (here three), joined along dim 1, or along dim 0 if
             they have one dim, then divided by divisor, a tensor that broadcasts to them (of no
-            dims, too). rounding_mode None leaves the quotient as it is, 'trunc' rounds it towards
-            0 and 'floor' down, both in the inputs' dtype, which is the result's. Division by 0
-            gives infinities and NaN as IEEE 754 has it.""",
+            dims, too). rounding_mode None leaves the quotient as it is, in float32 if all are
+            integers; 'trunc' rounds it towards 0 and 'floor' down, both in the inputs' dtype, which
+            is the result's. Division by 0 gives infinities and NaN as IEEE 754 has it.""",
         flops="M*(K + L + N)",
         benchmark=Benchmark(dims={"M": 16, "K": 64, "L": 32, "N": 48}, distribution="normal"),
         perf=(

@@ -161,7 +161,11 @@ TASKS: tuple[Task, ...] = (
         "a negative power is an infinity.",
         attributes={"exponent": (3.0, -1.0, 0.5, -0.5, 1.5, 4.0, 0.0, 2)},
         promises=Promises(
-            out=True, not_tried={"exponent as a tensor": "it is a number in every case"}
+            out=True,
+            not_tried={
+                "exponent as a tensor": "an argument is a number or a tensor in all cases, and "
+                "kernels take branches of their own for numbers"
+            },
         ),
     ),
     _pair(

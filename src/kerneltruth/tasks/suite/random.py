@@ -132,10 +132,11 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 256},
         perf=({"N": 2**20}, {"N": 2**24}, {"N": 2**27}),
         promises=Promises(
+            out=True,
             not_tried={
                 "start and end as tensors": "they are numbers in every case",
                 **NOT_TRIED_OF_MAKERS,
-            }
+            },
         ),
     ),
     task(
