@@ -81,7 +81,7 @@ def schema_of(words):
     """Which document a command prints as JSON."""
     if words[0] == "audit" and "--timed" in words:
         return "audit-timed"
-    of_suite = {"--suite", "--tasks"} & {*words}
+    of_suite = {"--suite", "--tasks", "--reference"} & {*words}
     return "audit-suite" if words[0] == "audit" and of_suite else words[0]
 
 

@@ -262,3 +262,21 @@ def test_a_tolerance_that_means_nothing_is_one_line(kt, reference, candidate):
     ran = kt("check", candidate(RIGHT), "--reference", path)
     assert ran.code == 2
     assert "my_rms.py:4: tolerance = 0.02: give a relative and an absolute error" in ran.err
+
+
+def test_many_kernels_are_judged_by_a_reference(kt, reference, tmp_path):
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    for name, source in (("one", RIGHT), ("two", WRONG)):
+        (folder / f"{name}.py").write_text(source)
+    given = ("--reference", reference(), "--candidates", folder, "--out", tmp_path / "run")
+    ran = kt("run", *given, "--workers", 1, "--stage", "exe", "--cases", 8, "--json", *ON_CPU)
+    assert ran.code == 0, ran.err
+    lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    ended = {line["origin"]: line["stages"]["exe"]["outcome"] for line in map(json.loads, lines)}
+    assert ended == {"one.py": "pass", "two.py": "fail"}
+
+
+def test_a_reference_is_never_called_wrong_itself(kt, reference):
+    ran = kt("audit", "--reference", reference(), *ON_CPU)
+    assert (ran.code, "1 of 1 tasks hold" in ran.out) == (0, True)

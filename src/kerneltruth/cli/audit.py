@@ -48,6 +48,7 @@ def audit(
     cases: Cases = None,
     suite: AuditedSuite = None,
     tasks: options.TasksFile = None,
+    reference: options.Reference = None,
     timed: Timed = False,
     budget_s: Budget = None,
     baselines: PeerChecks = True,

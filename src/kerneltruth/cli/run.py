@@ -57,6 +57,7 @@ def run_(
     candidates: Candidates,
     suite: options.Suite = options.DEFAULT_SUITE,
     tasks: options.TasksFile = None,
+    reference: options.Reference = None,
     cases: Cases = None,
     strategies: options.Strategies = None,
     require_kernel: options.RequireKernel = False,

@@ -15,6 +15,8 @@ from kerneltruth.runner.candidate import (
     only_function,
     read_candidate,
 )
+from kerneltruth.suites.kernelbench.tasks import REFERENCE
+from kerneltruth.suites.recognize import for_reference
 from kerneltruth.suites.submission import Broken, Read, Submission
 from kerneltruth.tasks.registry import FUSED, Listed, called
 
@@ -132,9 +134,14 @@ def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed 
 def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
     """Return the only task of a suite for a source with its entry that names no other problem."""
     found = list({t.key: t for t in tasks.values()}.values())
-    if len(found) != 1 or "/" in item.name or not _defines(item, found[0].entry):
+    if len(found) != 1 or "/" in item.name:
         return None
-    return found[0]
+    return found[0] if _is_own(found[0]) or _defines(item, found[0].entry) else None
+
+
+def _is_own(task: Listed) -> bool:
+    """Return whether a user's own reference is the task: its kernels have any name."""
+    return task.key.startswith(f"{REFERENCE}/")
 
 
 def candidate_of(entry: Entry) -> Candidate:
@@ -144,6 +151,8 @@ def candidate_of(entry: Entry) -> Candidate:
         UserError: it is not Python, or has no entry, or several; that is the candidate's verdict.
     """
     task, given = entry.task, entry.submission
+    if _is_own(task):
+        return for_reference(given.source, f"{given.name}.py", task.entry, given.entry)
     names = [task.entry, task.name, given.name]
     if given.entry == "":
         names += only_function(given.source)

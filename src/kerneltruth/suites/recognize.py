@@ -47,7 +47,7 @@ def recognize(
         return _by_entry(text, file, suite, entry)
     task = find(name, suite)
     if suite == REFERENCE:
-        return _by_arguments(text, file, task, entry), task
+        return for_reference(text, str(file), task.entry, entry), task
     # A task name given by the user may be the function's name in another benchmark's file.
     asked = name.rpartition("/")[2]
     candidate = read_candidate(
@@ -56,31 +56,38 @@ def recognize(
     return candidate, task
 
 
-def _by_arguments(source: str, file: Path, task: Task, entry: str | None) -> Candidate:
+def for_reference(source: str, path: str, named: str, entry: str | None = None) -> Candidate:
     """Return the candidate for a user's own reference: any public function of its file.
+
+    Args:
+        source: of the candidate.
+        path: its name in messages.
+        named: what the reference calls its function; `ModelNew` where it is a model.
+        entry: the function to call; None finds it.
 
     Raises:
         CandidateError: there is none or there are several, or the source is not Python.
     """
-    chosen = entry or _only_public(source, file, task)
-    found = read_candidate(source, str(file), task_names=(task.name,), task=task.name, entry=chosen)
+    chosen = entry or _only_public(source, path, named)
+    found = read_candidate(source, path, task_names=(chosen,), task=chosen)
     if found.entry != chosen:
-        raise CandidateError(f"{file} defines no {chosen!r}; define it, or name another by --entry")
+        raise CandidateError(f"{path} defines no {chosen!r}; define it, or name another by --entry")
     return found
 
 
-def _only_public(source: str, file: Path, task: Task) -> str:
+def _only_public(source: str, path: str, named: str) -> str:
     """Return the function with the reference's name, else the only one that is public."""
-    names = public_functions(source, str(file))
-    if len(names) == 1 and task.entry != ENTRY:
-        return names[0]
-    generic = next((n for n in GENERIC_ENTRIES if n in names), None)
-    if len(names) < 2 or task.entry in names or generic is not None:
-        return task.entry if task.entry in names or generic is None else generic
-    raise CandidateError(
-        f"{file} has several public functions: {', '.join(names)}; pass --entry NAME, or begin "
-        "the names of helpers with _"
-    )
+    names = public_functions(source, path)
+    if named == ENTRY or named in names:
+        return named
+    generic = (name for name in GENERIC_ENTRIES if name in names)
+    found = names[0] if len(names) == 1 else next(generic, None)
+    if found is None and names:
+        raise CandidateError(
+            f"{path} has several public functions: {', '.join(names)}; pass --entry NAME, or begin "
+            "the names of helpers with _"
+        )
+    return found or named
 
 
 def _by_entry(
