@@ -2,13 +2,13 @@
 
     git worktree add ../before cfe164f^
     python benchmarks/profile_cost.py --against ../before [--device cpu|cuda:0] [--rounds 3]
-        [--candidates PATH --suite SUITE] [--cases 16] [--every 1] [--explain]
+        [--candidates PATH --suite SUITE] [--cases 16] [--every 1] [--no-explain]
 
 `cfe164f` is the commit that brought profiles: before it, judging ended at the first failing case.
 The candidates are the corpus, or the submissions at PATH. A process of either checkout judges each
 of them in turn, which begins alternates, and the first round, which makes what is expected, does
-not count. A source differs from round to round, so each judgement compiles from cold. `--every N`
-takes each Nth candidate, `--explain` adds the explanation of failures.
+not count. A source differs from round to round, so each judgement compiles from cold. Failures are
+explained as `run` does; `--no-explain` leaves that out. `--every N` takes each Nth candidate.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Worker:
 
     def judge(self, asked: Asked, number: int, options: argparse.Namespace) -> dict[str, Any]:
         """Judge a candidate: seconds, verdict and cases."""
-        request = {"round": number, "cases": options.cases, "explain": options.explain}
+        request = {"round": number, "cases": options.cases, "explain": not options.no_explain}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asdict(asked) | request) + "\n")
@@ -213,7 +213,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--every", type=int, default=1, help="judge each Nth candidate alone")
-    parser.add_argument("--explain", action="store_true", help="explain failures, as `run` does")
+    parser.add_argument("--no-explain", action="store_true", help="leave failures unexplained")
     return parser.parse_args()
 
 
@@ -229,7 +229,8 @@ def main() -> int:
     found = measured(asked, workers, options)
     for worker in workers.values():
         worker.close()
-    about = f"{len(asked)} kernels, {options.cases} cases each, median of {options.rounds} rounds."
+    about = f"{len(asked)} kernels, {options.cases} cases each, median of {options.rounds} rounds, "
+    about += f"failures {'un' if options.no_explain else ''}explained."
     lines, ratios = report_of(asked, found) if options.against else (alone(asked, found), {})
     title = "What a profile of obligations costs"
     facts = machine.facts(device)
