@@ -74,9 +74,6 @@ def judge_file(
     """Judge the file with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner) as suite:
         options = replace(options, suite=suite)
-        own = own_reference(suite)
-        if own is not None and own[0].function is not None:
-            yield Step(done=0, total=1, text=in_one_line(*own), notable=True)
         policy = choose_policy(options.bounds, tf32=options.tf32)
         evaluator = Evaluator(policy=policy, runner=runner)
         machine = functools.partial(environment, runner.device)
@@ -225,6 +222,9 @@ def _judge(
 ) -> Generator[Step, None, tuple[Attempt, str]]:
     """Judge the job; return the attempt, and the script of its failure."""
     judgements: list[Judgement] = []
+    own = own_reference(options.suite)
+    if own is not None and own[0].function is not None:
+        yield Step(done=0, total=1, text=in_one_line(*own), notable=True)
     task = find(job.task)
     total = evaluator.cache.deals.planned_cases(task, job.plan, evaluator.runner.device)
     with CandidateSession(

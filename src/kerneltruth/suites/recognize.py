@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from kerneltruth.errors import CandidateError, UserError
@@ -47,7 +48,9 @@ def recognize(
         return _by_entry(text, file, suite, entry)
     task = find(name, suite)
     if suite == REFERENCE:
-        return for_reference(text, str(file), task.entry, entry), task
+        found = for_reference(text, str(file), task.entry, entry)
+        _check_parameters(found, task)
+        return found, task
     # A task name given by the user may be the function's name in another benchmark's file.
     asked = name.rpartition("/")[2]
     candidate = read_candidate(
@@ -73,6 +76,30 @@ def for_reference(source: str, path: str, named: str, entry: str | None = None) 
     if found.entry != chosen:
         raise CandidateError(f"{path} defines no {chosen!r}; define it, or name another by --entry")
     return found
+
+
+def _check_parameters(candidate: Candidate, task: Task) -> None:
+    """Refuse a function that no call of the reference's arguments can fit.
+
+    Raises:
+        CandidateError: it has too few parameters, or needs more.
+    """
+    tree = ast.parse(candidate.source)
+    functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
+    function = functions.get(candidate.entry)
+    if function is None or function.decorator_list:
+        return
+    given, own = task.call_order(), function.args
+    every = [*own.posonlyargs, *own.args, *own.kwonlyargs]
+    free = len(own.defaults) + sum(d is not None for d in own.kw_defaults)
+    tensors = {s.member_of or s.name for s in task.tensors if not s.may_be_absent}
+    open_ended = own.vararg is not None or own.kwarg is not None
+    if len(every) - free > len(given) or (len(every) < len(tensors) and not open_ended):
+        called = f"{candidate.entry}({ast.unparse(own)})"
+        raise CandidateError(
+            f"{candidate.path}:{function.lineno}: {called} does not fit "
+            f"the arguments {', '.join(given)} of the reference; give it a parameter for each"
+        )
 
 
 def _only_public(source: str, path: str, named: str) -> str:
