@@ -86,13 +86,10 @@ def judge(
     machine: Callable[[], Mapping[str, str | None]],
     start: float,
 ) -> Generator[Step, None, Judged]:
-    """Judge a candidate.
+    """Judge a candidate of an open suite, with the policy of the request.
 
-    Args:
-        options: what is requested; its suite is open.
-        evaluator: with the policy of the request.
-        machine: returns the fingerprint of this machine, which takes a while.
-        start: when the command began, on the monotonic clock.
+    `machine` returns the fingerprint of this machine, which takes a while; `start` is when the
+    command began, on the monotonic clock.
 
     Raises:
         CandidateError: the source is no candidate for the task.

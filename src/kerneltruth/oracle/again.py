@@ -22,7 +22,7 @@ DRAWS = 8
 
 
 def kept_from_before(
-    session: CandidateSession, expectation: Expectation, *, config: int, models: bool = True
+    session: CandidateSession, expectation: Expectation, *, models: bool = True
 ) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
@@ -36,18 +36,18 @@ def kept_from_before(
     case = expectation.case
     other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
     if other.invalid is None and other.unrefereeable is None:
-        wrong = _wrong(session, other, config)
+        wrong = _wrong(session, other)
         if wrong is not None:
             session.close()
-            alone = _wrong(session, other, config)
+            alone = _wrong(session, other)
             return other if alone is not None else _kept("with other values", wrong)
-    wrong = _wrong(session, expectation, config)
+    wrong = _wrong(session, expectation)
     if wrong is not None:
         return _kept("after other cases", wrong)
     if not session.is_model or not models:
         return None
     # Calls of other cases build a model each.
-    wrong = _wrong(session, expectation, config, around=Surroundings(reused=True))
+    wrong = _wrong(session, expectation, around=Surroundings(reused=True))
     return None if wrong is None else _kept("of the same model", wrong)
 
 
@@ -67,14 +67,10 @@ def kept_from_others(
 
 
 def _wrong(
-    session: CandidateSession,
-    expectation: Expectation,
-    config: int,
-    *,
-    around: Surroundings = USUAL,
+    session: CandidateSession, expectation: Expectation, *, around: Surroundings = USUAL
 ) -> Verdict | None:
     """The verdict on a call that is bad; None if PyTorch's own call is bad too."""
-    ruling, _, _ = session.call(expectation, config=config, around=around)
+    ruling, _, _ = session.call(expectation, around=around)
     if not is_bad(ruling.verdict):
         return None
     shared = session.objection(expectation, ruling.verdict, around=around) is not None
@@ -87,21 +83,19 @@ def _kept(when: str, verdict: Verdict) -> Failed:
     return Failed(kind="kept_state", detail=detail, output=getattr(verdict, "output", None))
 
 
-def drawn_alike(
-    session: CandidateSession, expectation: Expectation, *, config: int
-) -> Failed | None:
+def drawn_alike(session: CandidateSession, expectation: Expectation) -> Failed | None:
     """The verdict on a random case where all calls give the same result, though PyTorch's differ.
 
     The generators that a candidate may draw a seed from are seeded anew for each of these calls.
     """
-    first = _drawn(session, expectation, 0, config)
-    if first is None or not _alike(session, expectation, first, range(1, _FIRST_LOOK), config):
+    first = _drawn(session, expectation, 0)
+    if first is None or not _alike(session, expectation, first, range(1, _FIRST_LOOK)):
         return None
     if session.controls is None or not session.controls.draws_differ(
         session.task, expectation, DRAWS
     ):
         return None
-    alike = _alike(session, expectation, first, range(_FIRST_LOOK, _FIRST_LOOK + DRAWS), config)
+    alike = _alike(session, expectation, first, range(_FIRST_LOOK, _FIRST_LOOK + DRAWS))
     return _same_draw(_FIRST_LOOK + DRAWS) if alike else None
 
 
@@ -117,14 +111,14 @@ def seen_again(
     """
     kind = verdict.kind if isinstance(verdict, Failed) else None
     if kind == "same_draw":
-        first = _drawn(session, expectation, 0, 0)
-        alike = first is not None and _alike(session, expectation, first, range(1, DRAWS), 0)
+        first = _drawn(session, expectation, 0)
+        alike = first is not None and _alike(session, expectation, first, range(1, DRAWS))
         return _same_draw(DRAWS) if alike else None
     if kind != "kept_state":
         return None
     for other in others:
         session.call(other)
-    kept = kept_from_before(session, expectation, config=0)
+    kept = kept_from_before(session, expectation)
     return kept if isinstance(kept, Failed) else None
 
 
@@ -145,23 +139,17 @@ def _random_elements(expectation: Expectation) -> int:
 
 
 def _alike(
-    session: CandidateSession,
-    expectation: Expectation,
-    first: str,
-    draws: Iterable[int],
-    config: int,
+    session: CandidateSession, expectation: Expectation, first: str, draws: Iterable[int]
 ) -> bool:
-    return all(_drawn(session, expectation, draw, config) == first for draw in draws)
+    return all(_drawn(session, expectation, draw) == first for draw in draws)
 
 
-def _drawn(
-    session: CandidateSession, expectation: Expectation, draw: int, config: int
-) -> str | None:
-    ruling, _, _ = session.call(expectation, config=config, around=Surroundings(draw=draw))
+def _drawn(session: CandidateSession, expectation: Expectation, draw: int) -> str | None:
+    ruling, _, _ = session.call(expectation, around=Surroundings(draw=draw))
     return tensors_digest(ruling.outputs) if ruling.outputs else None
 
 
 def differ(session: CandidateSession, expectation: Expectation, draws: int) -> bool:
     """Whether several calls all give different outputs."""
-    seen = [_drawn(session, expectation, draw, 0) for draw in range(draws)]
+    seen = [_drawn(session, expectation, draw) for draw in range(draws)]
     return None not in seen and len(set(seen)) == draws

@@ -187,7 +187,7 @@ class CaseLoop:
     def _call_again(self) -> Iterator[Judgement]:
         """Make the further calls of right cases that alone show some faults."""
         session, first = self._session, self._right[0]
-        kept = kept_from_before(session, first, config=0, models=session.controls is not None)
+        kept = kept_from_before(session, first, models=session.controls is not None)
         if isinstance(kept, Failed):
             yield self._counted(_of_several_calls(first, kept), first.case, first.case)
             return
@@ -195,7 +195,7 @@ class CaseLoop:
             judgement, simplest = self._judge_one(kept, 0)
             yield self._counted(judgement, kept.case, simplest)
         drawn = telling(self._right) if session.task.random else None
-        same = None if drawn is None else drawn_alike(session, drawn, config=0)
+        same = None if drawn is None else drawn_alike(session, drawn)
         if drawn is not None and same is not None:
             yield self._counted(_of_several_calls(drawn, same), drawn.case, drawn.case)
         self.profile.add_repeated(1)

@@ -56,11 +56,13 @@ def collect(paths: Iterable[Path], *, kept: str = "best", only: Selection = ALL)
     study = read_study(tuple(paths), kept=_kept(kept), only=only)
     findings, unread = _findings(study)
     sources, missing = _sources(study)
+    if (more := len(unread) - MOST_NOTES) > 0:
+        unread[MOST_NOTES:] = [f"{more} more findings cannot be read"]
     return PageMaterial(
         study=study,
         findings=findings,
         sources=sources,
-        notes=(*_line_search(unread, "findings"), *missing),
+        notes=(*unread, *missing),
     )
 
 
@@ -84,11 +86,6 @@ def _findings(study: Study) -> tuple[dict[tuple[int, str], Finding], list[str]]:
         except UserError as error:
             unread.append(str(error))
     return found, unread
-
-
-def _line_search(notes: list[str], what: str) -> list[str]:
-    more = len(notes) - MOST_NOTES
-    return notes[:MOST_NOTES] + ([f"{more} more {what} cannot be read"] if more > 0 else [])
 
 
 def _sources(study: Study) -> tuple[dict[str, str], list[str]]:
