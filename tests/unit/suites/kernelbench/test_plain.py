@@ -160,3 +160,26 @@ def test_a_reference_is_read_with_what_it_states(tmp_path):
     assert (problem.name, problem.function.tolerance) == ("scaled", (1e-2, 0))
     assert "ROWS" in problem.constants
     assert "tolerance" not in problem.constants
+
+
+ON_GPU = """
+import torch
+
+DEVICE = torch.device("cuda:0")
+
+def f(x, y):
+    return x.to("cuda") + y.cuda() + torch.ones(4, device=x.device)
+
+def inputs():
+    return torch.randn(4, device=DEVICE), torch.randn(4).to(DEVICE, torch.float16)
+"""
+
+
+def test_a_file_that_asks_for_a_gpu_is_evaluated_where_its_inputs_are():
+    problem = loaded(ON_GPU, "f")
+    made = problem.inputs("{}")
+    assert example(problem) == {}
+    assert {v.device.type for v in (*made, problem.build("{}")(*made))} == {"cpu"}
+    assert made[1].dtype == torch.float16
+    with torch.device("meta"):
+        assert problem.inputs("{}")[0].is_meta

@@ -10,6 +10,7 @@ from traceback import extract_tb
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.suites.kernelbench.inside.model import FILE, LoadedProblem, flat, is_float
@@ -28,7 +29,8 @@ def arguments_of(module: types.ModuleType, makes: str) -> list[Any]:
     Raises:
         NoReference: they are none.
     """
-    made = getattr(module, makes)()
+    with Here():
+        made = getattr(module, makes)()
     if isinstance(made, torch.Tensor):
         return [made]
     if not isinstance(made, tuple | list) or not made:
@@ -80,7 +82,8 @@ class LoadedFunction(LoadedProblem):
 
     def space(self, constants: str) -> types.ModuleType:
         """Return the module with some constants replaced, and a model in it."""
-        module = super().space(constants)
+        with Here():
+            module = super().space(constants)
         if not hasattr(module, "get_init_inputs"):
             module.get_init_inputs = list  # type: ignore[attr-defined]
             module.Model = self._model(getattr(module, self.name))  # type: ignore[attr-defined]
@@ -161,14 +164,15 @@ class LoadedFunction(LoadedProblem):
         class FunctionModel(torch.nn.Module):
             def forward(self, *given: Any) -> Any:
                 arguments = whole(given)
-                try:
-                    return function(*arguments)
-                except RuntimeError:
-                    if not any(is_float(v) and v.dtype == torch.float32 for v in given):
-                        raise
-                # It converts to a narrower float, which takes no float32 beside it.
-                with Widening(torch.float32):
-                    return function(*arguments)
+                with Here():
+                    try:
+                        return function(*arguments)
+                    except RuntimeError:
+                        if not any(is_float(v) and v.dtype == torch.float32 for v in given):
+                            raise
+                    # It converts to a narrower float, which takes no float32 beside it.
+                    with Widening(torch.float32):
+                        return function(*arguments)
 
         return FunctionModel
 
@@ -190,7 +194,7 @@ def _try(module: types.ModuleType, name: str, makes: str) -> None:
         given = arguments_of(module, makes)
     before = [_copied(a) for a in given]
     with _Located(f"{name}()"):
-        first = flat(getattr(module, name)(*given))
+        first = _called(module, name, given)
     changed = [i for i, (a, b) in enumerate(zip(given, before, strict=True)) if not _same(a, b)]
     if changed:
         raise NoReference(
@@ -200,12 +204,39 @@ def _try(module: types.ModuleType, name: str, makes: str) -> None:
         raise NoReference(f"{name}() returns no tensor; return the result as a tensor or a tuple")
     first = [_copied(o) for o in first]
     torch.manual_seed(2)
-    second = flat(getattr(module, name)(*given))
+    second = _called(module, name, given)
     if not all(map(_same, first, second)):
         raise NoReference(
             f"{name}() draws at random: two calls on the same arguments differ; pass what is drawn "
             "as an argument, or seed a generator inside"
         )
+
+
+def _called(module: types.ModuleType, name: str, given: Sequence[Any]) -> list[Any]:
+    with Here():
+        return flat(getattr(module, name)(*given))
+
+
+class Here(TorchFunctionMode):
+    """Make tensors where the judge needs them, even if the file asks for a GPU."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        """Leave out a GPU among the arguments."""
+        if func is torch.Tensor.cuda:
+            return args[0]
+        given = {k: v for k, v in (kwargs or {}).items() if k != "device" or not _is_gpu(v)}
+        if func is torch.Tensor.to:
+            args = (args[0], *(a for a in args[1:] if not _is_gpu(a)))
+            if len(args) == 1 and not given:
+                return args[0]
+        return func(*args, **given)
+
+
+def _is_gpu(value: Any) -> bool:
+    named = isinstance(value, str | torch.device)
+    return named and str(value).partition(":")[0] in ("cuda", "hip", "xpu")
 
 
 class _Located:
