@@ -279,3 +279,46 @@ def test_many_kernels_are_judged_by_a_reference(kt, reference, tmp_path):
 def test_a_reference_is_never_called_wrong_itself(kt, reference):
     ran = kt("audit", "--reference", reference(), *ON_CPU)
     assert (ran.code, "1 of 1 tasks hold" in ran.out) == (0, True)
+
+
+FIXED = """
+import torch
+
+
+def reference(x, places):
+    return torch.tanh(x)[places % 6]
+
+
+def get_inputs():
+    return torch.tensor([-1.0, 0.2, 0.5, 2.0, 3.0, 4.0]), torch.tensor([5, 3])
+"""
+TANH = "def kernel(x, places):\n    return x.tanh()[places % 6]\n"
+
+
+def test_a_reference_without_sizes_is_judged_at_its_own(kt, reference, candidate, tmp_path):
+    given = ("--reference", reference(FIXED), "--out", tmp_path / "run", "--json", *ON_CPU)
+    document = json.loads(kt("check", candidate(TANH), *given).out)
+    assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")
+    assert document["profile"]["shapes"]["status"] == "not_applicable"
+
+
+DRAWN = """
+import numpy as np
+import torch
+
+
+def taken(x, places):
+    return x[places] * 2
+
+
+def inputs():
+    rows = 64
+    places = np.random.randint(rows - 1, rows, size=5)
+    return torch.randn(rows, 8), torch.from_numpy(places)
+"""
+TAKEN = "def kernel(x, places):\n    return x.index_select(0, places) * 2\n"
+
+
+def test_integers_stay_within_what_each_size_has(kt, reference, candidate, tmp_path):
+    given = ("--reference", reference(DRAWN), "--out", tmp_path / "run", "--json", *ON_CPU)
+    assert json.loads(kt("check", candidate(TAKEN), *given).out)["verdict"] == "pass"

@@ -62,7 +62,8 @@ class Departure:
 def obligations_of(task: Task) -> Iterator[Departure]:
     """The obligations of a task, and its parts of them; those that are missing do not apply."""
     yield Departure(obligation="published")
-    yield Departure(obligation="shapes")
+    if task.dims or any(a.hidden and a.name != CALL and a.values[1:] for a in task.attributes):
+        yield Departure(obligation="shapes")
     if task.tensors:
         yield Departure(obligation="values")
     yield from _of_attributes(task)

@@ -358,7 +358,8 @@ def _tensor(
             extent=_at(extents),
             typical=typical,
             stored=described.dtype or "int64",
-            least=int(facts.low or 0),
+            # What was seen of one set may lie beyond another's range.
+            least=min(int(facts.low or 0), min(extents.values()) - 1),
         )
     if described.dtype != schema.working:
         # It keeps float32 beside narrower ones.
