@@ -106,6 +106,7 @@ RETURNED = "return torch.randn(rows, columns), torch.rand(rows), 1e-6"
         ((".sqrt()", ".sqroot()"), "row_rms() raises AttributeError at line 7"),
         ((".sqrt()", ".sqrt() * torch.rand(1)"), "row_rms() draws at random"),
         (("return (x", "return None; (x"), "row_rms() returns no tensor"),
+        (("* scale", "* scale, len(x)"), "row_rms() returns int beside a tensor"),
         (("return (x", "x.zero_(); return (x"), "row_rms() changes argument 1"),
         (("def inputs", "def _inputs"), "it has no function inputs()"),
         (("def inputs", "def other(): pass\n\n\ndef inputs"), "several public functions"),

@@ -202,6 +202,9 @@ def _try(module: types.ModuleType, name: str, makes: str) -> None:
         )
     if not any(isinstance(o, torch.Tensor) for o in first):
         raise NoReference(f"{name}() returns no tensor; return the result as a tensor or a tuple")
+    strange = [type(o).__name__ for o in first if not isinstance(o, torch.Tensor)]
+    if strange:
+        raise NoReference(f"{name}() returns {strange[0]} beside a tensor; return tensors alone")
     first = [_copied(o) for o in first]
     torch.manual_seed(2)
     second = _called(module, name, given)
