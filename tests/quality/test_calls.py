@@ -83,9 +83,10 @@ def test_a_zero_has_a_sign(evaluator, cache):
 
 SINGLE = """
 import torch
-def logspace(start, end, steps, base=10.0, dtype=None):
+def logspace(start, end, steps, base=10.0, dtype=None, out=None):
     exponents = torch.linspace(start, end, steps)
-    return torch.pow(base, exponents).to(dtype or torch.float32)
+    powers = torch.pow(base, exponents).to(dtype or torch.float32)
+    return powers if out is None else out.copy_(powers)
 """
 FLAT = """
 import torch

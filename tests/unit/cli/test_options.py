@@ -24,8 +24,8 @@ from kerneltruth.generate.requests import Calling, GenerateRequest, TaskSelectio
 
 # What a command does with its document, and what its own code puts into fields.
 SHOWN = {"as_json", "junit", "annotations", "exit_code"}
-# A file of tasks is a suite.
-SUITE = {"tasks"}
+# A file of tasks is a suite, and so is a reference.
+SUITE = {"tasks", "reference"}
 MADE = {
     "run": {"stage", "method", "model"},
     "generate": {"price_prompt", "price_completion"},
