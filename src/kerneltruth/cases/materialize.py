@@ -81,7 +81,8 @@ def materialize(task: Task, case: Case) -> Inputs:
     """Make a case's inputs, on the CPU."""
     _check(task, case)
     settings = task.scalars(case.sizes, case.settings)
-    own = task.own(settings, case.seed) if case.recipe == OWN and task.own is not None else {}
+    scope = task.scope(case.sizes, settings)
+    own = task.own(scope, case.seed) if case.recipe == OWN and task.own is not None else {}
     tensors = {
         spec.name: None
         if spec.name in case.absent

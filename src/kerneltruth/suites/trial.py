@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import torch
+from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
+from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
 from kerneltruth.errors import DeclarationError
@@ -28,11 +30,37 @@ def try_reference(task: Task) -> None:
             f"no case of {task.name} satisfies its constraints ({'; '.join(task.constraints)}); "
             "loosen them, or the dims' limits"
         )
+    if task.own is not None:
+        _try_inputs(task, replace(case, recipe=OWN))
     first, second = _called(task, case), _called(task, case)
     if first != second and not task.random:
         raise DeclarationError(
             f"the reference of {task.name} differs from call to call; draw nothing at random, or "
             "declare random=True"
+        )
+
+
+def _try_inputs(task: Task, case: Case) -> None:
+    assert task.own is not None
+    scope = task.scope(case.sizes, task.scalars(case.sizes, case.settings))
+    specs = {spec.name: spec for spec in task.tensors}
+    drawn = [dict(task.own(scope, case.seed)) for _ in range(2)]
+    for name, tensor in drawn[0].items():
+        if name not in specs or not isinstance(tensor, torch.Tensor):
+            raise DeclarationError(
+                f"inputs of {task.name} gives {name!r}: {type(tensor).__name__}; give tensors of "
+                f"{', '.join(specs)} by name"
+            )
+        shape = task.shape(specs[name], case.sizes, case.settings)
+        if tuple(tensor.shape) != shape:
+            raise DeclarationError(
+                f"inputs of {task.name} gives {name} in the shape {list(tensor.shape)}, and the "
+                f"signature says {list(shape)} at {case.summary()}"
+            )
+    if _digests(drawn[0]) != _digests(drawn[1]):
+        raise DeclarationError(
+            f"inputs of {task.name} differ for one seed; draw with "
+            "torch.Generator().manual_seed(seed)"
         )
 
 

@@ -17,7 +17,7 @@ from kerneltruth.tasks.arguments import (
     Scalar,
     TensorSpec,
 )
-from kerneltruth.tasks.expressions import Rule, Variants, spread_out
+from kerneltruth.tasks.expressions import Rule, Variants, names_of, spread_out
 from kerneltruth.tasks.model import (
     BACKWARD,
     CALL,
@@ -29,7 +29,7 @@ from kerneltruth.tasks.model import (
     Task,
 )
 from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.rules import check
+from kerneltruth.tasks.rules import SEED, check
 from kerneltruth.tasks.signature import Given, Signature, parse_signature
 
 FLOATS = ("float32", "float16", "bfloat16")
@@ -76,6 +76,9 @@ class Declaration:
         perf: shapes to time, small to large; with attributes, if those must change too.
         extended: the attribute values that the prompt does not promise.
         promises: what else the prompt promises.
+        inputs: draws tensors as callers have them, by name; its parameters are dims, attributes and
+            `seed`. Cases of the strategy `default` and the benchmark take them; other cases, and
+            tensors that it leaves out, are drawn as usual.
         out: whether the caller may pass a tensor `out=` for the result.
         backward: whether the result must be differentiable; autograd of the reference gives the
             right gradients.
@@ -118,6 +121,7 @@ class Declaration:
     perf: Sequence[Mapping[str, Any]] = ()
     extended: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
     promises: Promises = field(default_factory=Promises)
+    inputs: Callable[..., Mapping[str, Any]] | None = None
     out: bool = False
     backward: bool = False
     entry: str | None = None
@@ -130,7 +134,7 @@ class Declaration:
         """
         parsed = parse_signature(self.signature)
         task = self._task(parsed)
-        check(task)
+        check(task, () if self.inputs is None else names_of(self.inputs))
         defaults = {a.name: a.default for a in task.attributes}
         arguments = tuple(self._typical(a, defaults) for a in task.arguments)
         return replace(task, arguments=arguments)
@@ -154,7 +158,7 @@ class Declaration:
             constraints=(*self.constraints, *_of_gradients(promises, random=self.random)),
             flops=self.flops,
             bytes=self.bytes,
-            benchmark=_benchmark(self.benchmark, dims),
+            benchmark=_benchmark(self.benchmark, dims, own=self.inputs is not None),
             tolerance=dict(self.tolerance),
             mutates=self.mutates if isinstance(self.mutates, Mapping) else always,
             may_overwrite=dict(self.may_overwrite),
@@ -168,6 +172,7 @@ class Declaration:
             promises=promises,
             entry=self.entry or parsed.name,
             where=dict(self.where),
+            own=None if self.inputs is None else _own(self.inputs),
         )
 
     def _promises(self) -> Promises:
@@ -210,11 +215,24 @@ def _dim(symbol: str, given: Role | Dim) -> Dim:
     return dim
 
 
-def _benchmark(given: Mapping[str, int] | Benchmark | None, dims: Sequence[Dim]) -> Benchmark:
+def _own(inputs: Callable[..., Mapping[str, Any]]) -> Callable[..., Mapping[str, Any]]:
+    """Return the function as cases call it: with all names, and a seed."""
+
+    def own(scope: Mapping[str, Scalar], seed: int) -> Mapping[str, Any]:
+        given = {name: seed if name == SEED else scope[name] for name in names_of(inputs)}
+        return inputs(**given)
+
+    return own
+
+
+def _benchmark(
+    given: Mapping[str, int] | Benchmark | None, dims: Sequence[Dim], *, own: bool
+) -> Benchmark:
     if isinstance(given, Benchmark):
         return given
     usual = {d.symbol: max(d.low, min(_USUAL_SIZE, d.most or _USUAL_SIZE)) for d in dims}
-    return Benchmark(dims=usual if given is None else dict(given))
+    sizes = usual if given is None else dict(given)
+    return Benchmark(dims=sizes, distribution="own" if own else "uniform")
 
 
 def _of_variants(where: Mapping[str, Rule], known: Collection[str]) -> Iterator[Attribute]:

@@ -85,8 +85,8 @@ class Task:
             infinity too.
         with_spread: returns the reference together with the deviations of right results, if that is
             faster than separate evaluations.
-        own: draws tensors as the task's author does, by name, from every scalar and a seed; other
-            tensors are drawn as usual. It is the recipe `recipes.OWN`.
+        own: draws tensors as the task's author does, by name, from sizes and scalars, and a seed;
+            other tensors are drawn as usual. It is the recipe `recipes.OWN`.
         first: the attributes of the first case, for the author's own inputs.
         further: attributes of which only the default is required, and why. A fault at other values
             is reported and fails no candidate.

@@ -17,13 +17,26 @@ DTYPES = (
 )
 
 
-def check(task: Task) -> None:
+# The parameter of a function that draws inputs.
+SEED = "seed"
+
+
+def check(task: Task, drawn_from: Sequence[str] = ()) -> None:
     """Refuse a task whose declaration breaks a rule.
+
+    Args:
+        task: as declared.
+        drawn_from: the parameters of the function that draws inputs, if there is one.
 
     Raises:
         DeclarationError: it does.
     """
     _check_names(task)
+    symbols = [d.symbol for d in task.dims]
+    known = {*symbols, *(a.name for a in task.arguments), *task.where, SEED}
+    strange = [name for name in drawn_from if name not in known]
+    if strange:
+        raise DeclarationError(f"inputs: {_unknown(strange[0], symbols)}")
     _check_reference(task)
     _check_sizes(task)
     for dtype in (*task.dtypes, *task.extended_dtypes, *task.tolerance):

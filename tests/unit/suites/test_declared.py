@@ -6,7 +6,8 @@ import sys
 import pytest
 import torch
 
-from kerneltruth.cases.materialize import benchmark_case
+from kerneltruth.cases.materialize import benchmark_case, materialize
+from kerneltruth.cases.strategies import generate
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
@@ -166,6 +167,37 @@ def test_the_eager_baseline_writes_what_the_contract_says(file, outputs, returne
     made = called(file(TASK.replace("x + by,", more)), x=x, by=2.0)
     assert x.unique().tolist() == [3.0 if returned is None else -1.0]
     assert (made if made is None else made.unique().item()) == returned
+
+
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ("lambda K: {}", r":6: inputs: 'K' is neither a dim \(M, N\) nor an attribute"),
+        ("lambda: {'x': 1}", r":9: inputs of shifted gives 'x': int; give tensors of x by name"),
+        (
+            "lambda: {'x': torch.ones(2, 3)}",
+            r":9: .* gives x in the shape \[2, 3\], and the signat",
+        ),
+        (
+            "lambda M, N: {'x': torch.rand(M, N)}",
+            r":9: inputs of shifted differ for one seed; draw",
+        ),
+    ],
+)
+def test_a_function_that_draws_inputs_wrongly_is_told_in_one_line(file, inputs, says):
+    said = refused(file(TASK.replace("x + by,", f"x + by,\n    inputs={inputs},")))
+    assert re.search(says, said), said
+
+
+def test_a_function_of_dims_attributes_and_a_seed_draws_inputs(file):
+    inputs = "lambda M, N, by, seed: {'x': torch.full((M, N), by + seed % 2)}"
+    task = read_tasks(file(TASK.replace("x + by,", f"x + by,\n    inputs={inputs},")))
+    task = task["my_tasks/shifted"]
+    case = benchmark_case(task, 0, "float16")
+    drawn = materialize(task, case).tensors["x"]
+    assert (drawn.dtype, drawn.unique().tolist()) == (torch.float16, [1.0 + case.seed % 2])
+    recipes = {c.recipe for c in generate(task, strategies=("default",), seed=0, count=4)}
+    assert "own" in recipes
 
 
 def test_a_tolerance_is_admitted_whatever_the_bound(file):
