@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import torch
 from msgspec.structs import replace
@@ -44,7 +45,12 @@ def _try_inputs(task: Task, case: Case) -> None:
     assert task.own is not None
     scope = task.scope(case.sizes, task.scalars(case.sizes, case.settings))
     specs = {spec.name: spec for spec in task.tensors}
-    drawn = [dict(task.own(scope, case.seed)) for _ in range(2)]
+    drawn = [task.own(scope, case.seed) for _ in range(2)]
+    if not isinstance(drawn[0], Mapping):
+        raise DeclarationError(
+            f"inputs of {task.name} returns {type(drawn[0]).__name__}; return a dict of tensors by "
+            f"name, such as {{{next(iter(specs))!r}: ...}}"
+        )
     for name, tensor in drawn[0].items():
         if name not in specs or not isinstance(tensor, torch.Tensor):
             raise DeclarationError(

@@ -15,8 +15,6 @@ DTYPES = (
     *("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2"),
     *("int8", "int16", "int32", "int64", "uint8", "bool", "complex64", "complex128"),
 )
-
-
 # The parameter of a function that draws inputs.
 SEED = "seed"
 

@@ -173,6 +173,7 @@ def test_the_eager_baseline_writes_what_the_contract_says(file, outputs, returne
     ("inputs", "says"),
     [
         ("lambda K: {}", r":6: inputs: 'K' is neither a dim \(M, N\) nor an attribute"),
+        ("lambda: torch.ones(2)", r":9: inputs of shifted returns Tensor; return a dict of"),
         ("lambda: {'x': 1}", r":9: inputs of shifted gives 'x': int; give tensors of x by name"),
         (
             "lambda: {'x': torch.ones(2, 3)}",
