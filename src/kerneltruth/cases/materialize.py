@@ -86,7 +86,7 @@ def materialize(task: Task, case: Case) -> Inputs:
     tensors = {
         spec.name: None
         if spec.name in case.absent
-        else _as_given(spec, case, own[spec.name])
+        else _as_laid_out(task, case, spec, _as_given(spec, case, own[spec.name]))
         if spec.name in own and spec.name not in dict(case.literals)
         else _tensor(task, case, spec, settings)
         for spec in task.tensors
@@ -149,9 +149,15 @@ def _tensor(task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar
             other=evaluate(spec.other, scope) if spec.other else None,
             form=evaluate(spec.form, scope) if spec.form else None,
         )
-    dim = expanded_dim(task, spec, settings) if case.layout == "expanded" else None
-    if dim is not None and not number and shape[dim] > 1:
-        values = values.narrow(dim, 0, 1).expand(shape)
+    return values.contiguous() if number else _as_laid_out(task, case, spec, values)
+
+
+def _as_laid_out(task: Task, case: Case, spec: TensorSpec, values: Tensor) -> Tensor:
+    """Return values that the case's layout can hold: equal along a dim of stride 0."""
+    if case.layout == "expanded":
+        dim = expanded_dim(task, spec, task.scalars(case.sizes, case.settings))
+        if dim is not None and values.shape[dim] > 1:
+            values = values.narrow(dim, 0, 1).expand(values.shape)
     return values.contiguous()
 
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
@@ -199,6 +200,15 @@ def test_a_function_of_dims_attributes_and_a_seed_draws_inputs(file):
     assert (drawn.dtype, drawn.unique().tolist()) == (torch.float16, [1.0 + case.seed % 2])
     recipes = {c.recipe for c in generate(task, strategies=("default",), seed=0, count=4)}
     assert "own" in recipes
+
+
+def test_drawn_inputs_are_equal_along_a_dim_that_is_expanded(file):
+    inputs = "lambda M, N: {'x': torch.arange(M * N).reshape(M, N)}"
+    file_of = file(TASK.replace("x + by,", f"x + by,\n    inputs={inputs},"))
+    task = read_tasks(file_of)["my_tasks/shifted"]
+    case = replace(benchmark_case(task, 0, "float32"), layout="expanded")
+    drawn = materialize(task, case).tensors["x"]
+    assert drawn.unique(dim=0).tolist() == [list(range(64))]
 
 
 def test_a_tolerance_is_admitted_whatever_the_bound(file):
