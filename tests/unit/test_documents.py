@@ -34,6 +34,7 @@ from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runs.store import SNAPSHOT_LIMIT
+from kerneltruth.suites.declared import read_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -300,7 +301,7 @@ def test_the_results_show_the_audits_last_output():
 @pytest.fixture(scope="module")
 def example():
     """The task and the kernel that docs/guides/tasks.md shows."""
-    declaration, _, kernel, _ = code_blocks("docs/guides/tasks.md", "python")
+    declaration, _, _, kernel, _ = code_blocks("docs/guides/tasks.md", "python")
     scope = {}
     exec(compile(declaration, "docs/guides/tasks.md", "exec"), scope)
     return scope["ROW_RMS"], declaration, kernel
@@ -319,8 +320,18 @@ def test_the_example_task_takes_ten_lines(example):
     assert len(declaration.partition("\n\n")[2].strip().splitlines()) <= 10
 
 
+def test_the_example_takes_the_function_that_draws_its_inputs(example, tmp_path):
+    _, declaration, _ = example
+    drawn = code_blocks("docs/guides/tasks.md", "python")[1]
+    path = tmp_path / "my_tasks.py"
+    own = declaration.replace("    flops=", "    inputs=drawn,\n    flops=")
+    path.write_text(own.replace("ROW_RMS", f"{drawn}\n\nROW_RMS"))
+    task = read_tasks(path)["my_tasks/row_rms"]
+    assert task.benchmark.distribution == "own"
+
+
 def test_the_example_of_plain_pytorch_does_not_overflow_in_half_precision():
-    _, eager, _, _ = code_blocks("docs/guides/tasks.md", "python")
+    _, _, eager, _, _ = code_blocks("docs/guides/tasks.md", "python")
     scope = {"torch": torch}
     exec(eager, scope)
     assert scope["row_rms"](torch.full((1, 4), 1000.0, dtype=torch.float16)).tolist() == [1000.0]
@@ -346,7 +357,7 @@ def test_the_example_bug_is_caught_as_documented(runner, example):
 
 
 def test_the_example_entries_are_declarations():
-    _, _, _, entries = code_blocks("docs/guides/tasks.md", "python")
+    _, _, _, _, entries = code_blocks("docs/guides/tasks.md", "python")
     scope = {"control": corpus_entry.control, "bug": corpus_entry.bug}
     right, wrong = eval(f"[{entries}]", scope)
     assert (right.role, wrong.role, wrong.control) == ("control", "bug", right.name)
