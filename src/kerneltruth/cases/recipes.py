@@ -46,6 +46,7 @@ class Recipe:
             (the first of these) or `bias` (the first real one of a lower rank, whatever the task's
             range of values).
         companion: the recipe of the other tensors.
+        finite: the recipe of finite values as large, for one whose values are not all finite.
     """
 
     summary: str
@@ -55,6 +56,7 @@ class Recipe:
     amplitude: float = 10.0
     focus: Focus = "all"
     companion: str = "uniform"
+    finite: str | None = None
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -270,13 +272,17 @@ RECIPES: dict[str, Recipe] = {
         focus="data",
     ),
     "nan_injected": Recipe(
-        "uniform, 5% replaced by NaN, infinities or 0", _nan_injected, domain="extended"
+        "uniform, 5% replaced by NaN, infinities or 0",
+        _nan_injected,
+        domain="extended",
+        finite="large",
     ),
     "adversarial": Recipe(
         "zero, subnormal, huge, ordinary and non-finite values",
         _adversarial,
         domain="extended",
         amplitude=1000.0,
+        finite="large",
     ),
     "constant_rows": Recipe("one value per row", _constant_rows, focus="data"),
     "ties": Recipe("four distinct values", _ties, focus="data"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.cases.pairs import Pairs, paired
@@ -56,16 +56,18 @@ def deal(
     chosen = plan.chosen() | {"device": device, "blocks": blocks, "thresholds": thresholds}
     offered = generate(task, count=max(OFFERED * plan.cases, LEAST_OFFERED), **chosen)
     decisive = {d for d in obligations_of(task) if plan.terms.decides(d)}
-    promises = promises_of(task) if plan.promises else ()
+    # By their text, since 1, 1.0 and True are promises of their own and equal.
+    promises = {repr(p): p for p in (promises_of(task) if plan.promises else ())}
     untried = {d.key for d in decisive}
     firsts: list[Case] = []
     beyond: list[Case] = []
     others: list[Case] = []
-    tried: set[Hashable] = set(_tried(task, published, published, untried, promises))
+    tried = _tried(published, (), untried, promises)
     hazardous: set[Hashable] = set()
     for case in offered:
-        new = _tried(task, case, published, untried, promises) - tried
-        hazards = _hazards(task, case, published, plan) - hazardous
+        departing = departures(task, case, published)
+        new = _tried(case, departing, untried, promises) - tried
+        hazards = _hazards(case, departing, plan) - hazardous
         (firsts if new else beyond if hazards else others).append(case)
         tried |= new
         hazardous |= hazards
@@ -85,7 +87,7 @@ def deal(
 class Deals:
     """The latest deals: candidates of one task, judged by one plan, share them."""
 
-    def __init__(self, *, most: int = 64) -> None:
+    def __init__(self, *, most: int = 256) -> None:
         self._most = most
         # With its task, so that no other task can take its id.
         self._recent: OrderedDict[Hashable, tuple[Task, Deal]] = OrderedDict()
@@ -116,10 +118,10 @@ class Deals:
         return self.deal(task, plan, published, device=device).total
 
 
-def _hazards(task: Task, case: Case, published: Case, plan: Plan) -> set[Hashable]:
+def _hazards(case: Case, departing: Sequence[Departure], plan: Plan) -> set[Hashable]:
     """What a case tries beyond the contract; the most telling layouts and each special recipe."""
     found: set[Hashable] = set()
-    for departure in departures(task, case, published):
+    for departure in departing:
         if plan.terms.decides(departure):
             continue
         if departure.obligation == "layouts" and case.layout in TELLING_LAYOUTS:
@@ -132,14 +134,11 @@ def _hazards(task: Task, case: Case, published: Case, plan: Plan) -> set[Hashabl
 
 
 def _tried(
-    task: Task,
     case: Case,
-    published: Case,
+    departing: Sequence[Departure],
     wanted: Collection[Hashable],
-    promises: Sequence[Promise],
+    promises: Mapping[str, Promise],
 ) -> set[Hashable]:
     """What is wanted that a case tries."""
-    departing: tuple[Departure, ...] = departures(task, case, published)
     keys = {d.key for d in departing if d.key in wanted}
-    # By their text, since 1, 1.0 and True are promises of their own and equal.
-    return keys | {repr(promise) for promise in promises if promise.tried_by(case)}
+    return keys | {text for text, promise in promises.items() if promise.tried_by(case)}

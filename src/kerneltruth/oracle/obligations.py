@@ -144,7 +144,7 @@ def _other_settings(
     chosen: dict[str, Scalar] = {}
     forms: dict[str, Scalar] = {}
     for name, value in case.settings.items():
-        if value == usual[name] and type(value) is type(usual[name]):
+        if _is_same(value, usual[name]):
             continue
         if name == CALL and task.wants_gradients(case.settings):
             continue
@@ -152,17 +152,25 @@ def _other_settings(
     return chosen, forms
 
 
+def _is_same(value: Scalar, usual: Scalar) -> bool:
+    """Whether two attributes are the same: 1 is neither 1.0 nor True, and NaN is itself."""
+    return type(value) is type(usual) and (value == usual or (value != value and usual != usual))
+
+
 def without(task: Task, case: Case, departure: Departure, published: Case) -> Case | None:
     """The case without one of its departures; None where the task has no such case."""
     found = _without(task, case, departure, published)
-    return found if task.allows(found.sizes, found.settings) else None
+    return found if found != case and task.allows(found.sizes, found.settings) else None
 
 
 def _without(task: Task, case: Case, departure: Departure, published: Case) -> Case:
     usual = published.settings
     chosen, forms = _other_settings(task, case, published)
     match departure.obligation:
-        case "specials" | "values":
+        case "specials":
+            finite = RECIPES[case.recipe].finite or published.recipe
+            return replace(case, recipe=finite, literals=())
+        case "values":
             return replace(case, recipe=published.recipe, literals=())
         case "empty":
             return case.with_dims(**{s: _some(task, s) for s, n in case.dims if n == 0})
@@ -192,12 +200,19 @@ def most_ordinary(task: Task, case: Case, published: Case, fails: Callable[[Case
     """The failing case with as few departures as it takes; the most unusual goes first.
 
     None departs from `published`; `fails` returns whether a simpler case fails in the same way.
+    Special values give way to large finite ones, which may be to blame in turn.
     """
-    for departure in departures(task, case, published):
+    needed: set[str] = set()
+    while True:
+        left = (d for d in departures(task, case, published) if d.key not in needed)
+        departure = next(left, None)
+        if departure is None:
+            return case
         simpler = without(task, case, departure, published)
         if simpler is not None and fails(simpler):
             case = simpler
-    return case
+        else:
+            needed.add(departure.key)
 
 
 def blame(verdict: Verdict, causes: Sequence[Departure]) -> Departure:

@@ -5,7 +5,9 @@ import torch
 from msgspec.structs import replace
 from scripted import MATMUL, RELU, case_of, declare
 
+from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.published import published_case
+from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault
 from kerneltruth.oracle.obligations import (
@@ -18,6 +20,7 @@ from kerneltruth.oracle.obligations import (
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
 
+NAN = float("nan")
 PUBLISHED = published_case(RELU, seed=0, device="cpu")
 LEAKY = declare(
     "leaky(x[M, N], weight[N]?, slope=0.1)",
@@ -101,6 +104,33 @@ def test_a_case_stays_as_it_is_where_the_task_has_none_without_the_departure():
     assert most_ordinary(square, case, published, lambda c: c.dtype == "float16") == replace(
         case, dims=published.dims
     )
+
+
+@pytest.mark.parametrize("recipe", [n for n, r in RECIPES.items() if r.domain != "core"])
+def test_special_values_give_way_to_large_finite_ones(recipe):
+    case = case_of(RELU, recipe=recipe)
+    finite = without(RELU, case, Departure(obligation="specials", promised=False), PUBLISHED)
+    assert finite == replace(case, recipe=RECIPES[recipe].finite)
+    assert all(torch.isfinite(t).all() for t in materialize(RELU, finite).tensors.values())
+    assert keys(finite) == ["values"]
+
+
+def test_a_kernel_that_is_wrong_on_the_finite_values_breaks_values_and_not_specials():
+    case = case_of(RELU, M=PUBLISHED.sizes["M"], N=PUBLISHED.sizes["N"], recipe="adversarial")
+    at = lambda *wrong: keys(most_ordinary(RELU, case, PUBLISHED, lambda c: c.recipe in wrong))
+    assert at("adversarial") == ["specials"]
+    assert at("adversarial", "large") == ["values"]
+    assert at("adversarial", "large", PUBLISHED.recipe) == []
+
+
+def test_a_nan_among_attributes_is_the_published_one_if_both_are():
+    filled = declare(
+        "filled(x[M, N], value=0.0)", lambda x, value: x, attributes={"value": (0.0, NAN)}
+    )
+    at = published_case(filled, seed=0, device="cpu")
+    nan = at.with_attributes(value=float("nan"))
+    assert departures(filled, nan, at.with_attributes(value=NAN)) == ()
+    assert [d.key for d in departures(filled, at, nan)] == ["attributes"]
 
 
 LAYOUTS = Departure(obligation="layouts", promised=False)
