@@ -25,6 +25,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,24 +177,38 @@ def report(options: Any) -> None:
 
 
 def shares(options: Any) -> None:
-    """Whose kernels take the device's time in each drawn answer, at its largest timed shape."""
-    device, found = machine.device_of(options), []
+    """Whose kernels take the device's time in each drawn answer, at its largest timed shape.
+
+    Several share the device: their kernels take turns, so shares stay what they are alone.
+    """
+    device = machine.device_of(options)
     if device == "cpu":
         raise SystemExit("shares of a device's time need a GPU")
-    with Runner(device=device) as runner:
-        for row in rows_of(options.folder / "sheet.csv"):
-            task = find(f"{options.suite}/{row['task']}")
-            source = (options.folder / "sources" / f"{row['id']}.py").read_text(encoding="utf-8")
-            entry = row["entry"]
-            candidate = read_candidate(source, f"{entry}.py", task_names=(entry,), task=entry)
-            share = device_share(runner, candidate, task, timed_cases(task)[-1])
-            own = "" if share.own is None else f"{share.own:.4f}"
-            found.append({"id": row["id"], "own": own, "line": share_line(share)})
-            print(row["origin"], row["tool"], found[-1]["line"], flush=True)
-    with (options.folder / "shares.csv").open("w", newline="", encoding="utf-8") as file:
+    rows = rows_of(options.folder / "sheet.csv")
+    with (
+        (options.folder / "shares.csv").open("w", newline="", encoding="utf-8") as file,
+        Runner(device=device) as runner,
+        ThreadPoolExecutor(options.workers) as pool,
+    ):
         writer = csv.DictWriter(file, ("id", "own", "line"))
         writer.writeheader()
-        writer.writerows(found)
+        for row, found in zip(
+            rows, pool.map(lambda row: share(options, runner, row), rows), strict=True
+        ):
+            writer.writerow(found)
+            file.flush()
+            print(row["origin"], row["tool"], found["line"], flush=True)
+
+
+def share(options: Any, runner: Runner, row: dict[str, str]) -> dict[str, str]:
+    """A row of the shares."""
+    task = find(f"{options.suite}/{row['task']}")
+    source = (options.folder / "sources" / f"{row['id']}.py").read_text(encoding="utf-8")
+    entry = row["entry"]
+    candidate = read_candidate(source, f"{entry}.py", task_names=(entry,), task=entry)
+    found = device_share(runner, candidate, task, timed_cases(task)[-1])
+    own = "" if found.own is None else f"{found.own:.4f}"
+    return {"id": row["id"], "own": own, "line": share_line(found)}
 
 
 def devices_word(own: str) -> str:
@@ -281,6 +296,7 @@ def main() -> None:
     parser.add_argument("--draw", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--read", type=Path)
+    parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--suite", default="kernelbenchx")
     parser.add_argument("--name", default="kernel_share")
     options = parser.parse_args()
