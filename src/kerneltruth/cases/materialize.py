@@ -12,7 +12,7 @@ from torch import Tensor
 
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.philox import derive, stream
-from kerneltruth.cases.recipes import OWN, RECIPES
+from kerneltruth.cases.recipes import OWN, RECIPES, benchmark_recipe
 from kerneltruth.cases.values import draw, recipe_of, rounded, torch_dtype
 from kerneltruth.documents.case import Case
 from kerneltruth.errors import InternalError
@@ -180,13 +180,12 @@ def benchmark_case(
 
     Attributes take the values of the task's first case and every optional tensor is present.
     """
-    kind = distribution or task.benchmark.distribution
     return Case(
         task=task.key,
         dims=tuple((d.symbol, task.benchmark.dims[d.symbol]) for d in task.dims),
         attributes=tuple((a.name, task.first.get(a.name, a.default)) for a in task.attributes),
         dtype=dtype,
-        recipe={"uniform": "uniform01", "normal": "normal"}.get(kind, kind),
+        recipe=benchmark_recipe(distribution or task.benchmark.distribution),
         seed=derive(seed, task.name, "benchmark", dtype, str(index)),
         strategy="benchmark",
         domain="core" if dtype in task.dtypes else "extended",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.recipes import RECIPES, benchmark_recipe
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.tasks.spec import Scalar, Task
 
@@ -82,5 +82,6 @@ def domain_of(task: Task, case: Case) -> Domain:
         and (task.promises.empty or prod(n for _, n in case.dims) > 0)
         and task.is_core(case.settings)
         and RECIPES[case.recipe].domain == "core"
+        and (task.promises.values or case.recipe == benchmark_recipe(task.benchmark.distribution))
     )
     return "core" if promised else "extended"

@@ -32,6 +32,8 @@ EXP_EDGES = (5.5, 9.7, 11.09, 17.3, 20.0, 44.4, 87.3, 88.7, 104.0)
 
 # The recipe of a task with its own values; tensors without them are drawn from [0, 1).
 OWN = "own"
+# The recipes of a benchmark's distributions that are not named like theirs.
+_OF_BENCHMARK = {"uniform": "uniform01", "wide": "uniform"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ class Recipe:
     focus: Focus = "all"
     companion: str = "uniform"
     finite: str | None = None
+
+
+def benchmark_recipe(distribution: str) -> str:
+    """Return the recipe that draws as a benchmark does."""
+    return _OF_BENCHMARK.get(distribution, distribution)
 
 
 def torch_dtype(name: str) -> torch.dtype:

@@ -47,7 +47,7 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
-from kerneltruth.suites.foreign import data_set_of, opened
+from kerneltruth.suites.foreign import data_set_of, opened, suite_named
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.reference_facts import store_facts
 from kerneltruth.suites.submission import Broken
@@ -77,8 +77,13 @@ def _judge(
     data_set = data_set_of(suite)
     entries: list[Entry] = []
     broken: list[Broken] = list(data_set.broken) if data_set else []
-    submissions = read_submissions(
-        options.candidates, definitions=data_set.definitions if data_set else None
+    own = suite_named(suite)
+    submissions = (
+        own.submissions(options.candidates)
+        if own is not None
+        else read_submissions(
+            options.candidates, definitions=data_set.definitions if data_set else None
+        )
     )
     for item in match_tasks(submissions, tasks, options.labels):
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def obligations_of(task: Task) -> Iterator[Departure]:
     if task.dims or any(a.hidden and a.name != CALL and a.values[1:] for a in task.attributes):
         yield Departure(obligation="shapes")
     if task.tensors:
-        yield Departure(obligation="values")
+        yield Departure(obligation="values", promised=task.promises.values)
     yield from _of_attributes(task)
     first = task.promised_dtypes[:1]
     for dtype in dict.fromkeys((*task.promised_dtypes, *task.dtypes, *task.extended_dtypes)):
@@ -122,7 +122,7 @@ def _departures(task: Task, case: Case, published: Case) -> Iterator[Departure]:
     if chosen or set(case.left_out) - set(published.left_out):
         yield _in_parts("attributes", promised=task.is_core(chosen), some=True)
     if case.literals or (case.recipe != published.recipe and not special):
-        yield Departure(obligation="values")
+        yield Departure(obligation="values", promised=task.promises.values)
     if forms or case.dims != published.dims:
         yield _in_parts("shapes", promised=task.is_core(forms), some=True)
 

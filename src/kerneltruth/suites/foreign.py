@@ -13,6 +13,7 @@ from typing import TypeGuard
 from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites import catalog
 from kerneltruth.suites.declared import DECLARED, read_tasks, suite_of
 from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
 from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
@@ -20,8 +21,18 @@ from kerneltruth.suites.kernelbench.problem import Problem, read_problems, read_
 from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
 from kerneltruth.suites.kernelbench.tasks import REFERENCE
+from kerneltruth.suites.suite import Opening, Suite
 from kerneltruth.tasks.model import Task
-from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, register, tasks_of
+from kerneltruth.tasks.registry import (
+    FOREIGN,
+    Listed,
+    forget,
+    listed_of,
+    register,
+    registered,
+    suites,
+    tasks_of,
+)
 
 # Keys of a finding's environment for a foreign task: its origin, and its problem's hash.
 FROM_SUITE = "suite"
@@ -38,7 +49,10 @@ _opened: dict[str, str] = {}
 
 def is_foreign(suite: str | None) -> TypeGuard[str]:
     """Return whether the option names a suite that a user brings along."""
-    return suite is not None and suite.partition(":")[0] in (*FOREIGN, DECLARED)
+    if suite is None:
+        return False
+    name = suite.partition(":")[0]
+    return name in (*FOREIGN, DECLARED) or (name not in suites() and catalog.is_known(name))
 
 
 def is_declared(suite: str) -> bool:
@@ -110,6 +124,10 @@ def register_at(
         else data_set_at(suite, runner)
         if name == FLASHINFER
         else problems_at(suite, runner, on_device=on_device, judges=judges)
+        if name in FOREIGN
+        else catalog.open_suite(
+            Opening(option=suite, runner=runner, on_device=on_device, judges=judges)
+        )
     )
     register(name, found, found.listed())
     _opened[name] = absolute(suite)
@@ -132,6 +150,12 @@ def own_reference(suite: str | None) -> tuple[Problem, Schema, Task] | None:
         return None
     ((name, problem),) = found.problems.items()
     return problem, found.schema(name), found[f"{REFERENCE}/{name}"]
+
+
+def suite_named(name: str | None) -> Suite | None:
+    """Return the open suite of that name."""
+    found = registered(name) if name is not None else None
+    return found.suite if isinstance(found, catalog.SuiteTasks) else None
 
 
 def data_set_of(suite: str) -> DataSet | None:
@@ -186,6 +210,8 @@ def _physical() -> int:
 def listed_at(suite: str) -> dict[str, Listed]:
     """Return what is known of the tasks of a user's suite without running any."""
     runner = Runner(device="cpu")
+    if name_of(suite) not in FOREIGN:
+        return catalog.open_suite(Opening(option=suite, runner=runner)).listed()
     if suite.partition(":")[0] == FLASHINFER:
         return data_set_at(suite, runner).listed()
     return Problems(_read(suite), runner, None, suite=name_of(suite)).listed()

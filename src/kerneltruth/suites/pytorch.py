@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kerneltruth.corpus.eager import UNAIDED, eager_source
 from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.suites.catalog import SuiteTasks
 from kerneltruth.suites.declared import DeclaredTasks
 from kerneltruth.suites.flashinfer.suite import DataSet
 from kerneltruth.suites.kernelbench.suite import Problems
@@ -23,6 +24,8 @@ def own_function(task: Task) -> Candidate | None:
         return suite.own_reference(task)
     if isinstance(suite, DataSet):
         return suite.own_reference(task.key)
+    if isinstance(suite, SuiteTasks):
+        return suite.suite.control(task.name)
     return suite.own_model(task.name) if isinstance(suite, Problems) else None
 
 

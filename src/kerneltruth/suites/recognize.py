@@ -15,6 +15,7 @@ from kerneltruth.runner.candidate import (
     read_source,
 )
 from kerneltruth.suites import kernelbench_runs
+from kerneltruth.suites.foreign import suite_named
 from kerneltruth.suites.kernelbench.tasks import ENTRY, REFERENCE
 from kerneltruth.tasks.registry import FOREIGN, by_entry, called, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
@@ -42,7 +43,12 @@ def recognize(
         CandidateError: as in `read_candidate`, for the first suite if none has such an entry.
     """
     text = above_tests(read_source(file) if source is None else source)
-    if name is None and suite in FOREIGN:
+    own = suite_named(suite)
+    given = None if own is None else own.submission(file, text)
+    if given is not None:
+        text, name = given.source, name or given.name
+    if name is None and (suite in FOREIGN or own is not None):
+        assert suite is not None
         name = _task_of_file(file, suite)
     if name is None:
         return _by_entry(text, file, suite, entry)

@@ -285,10 +285,14 @@ class Output:
 class Benchmark:
     """The one shape and input distribution that a one-shape benchmark would use for the task.
 
+    Attributes:
+        distribution: `uniform` in [0, 1), `wide` in [-10, 10), `normal`, or `own`: as the task's
+            author draws them.
+
     Examples:
         >>> kt.Benchmark(dims={"M": 32, "N": 256}, distribution="normal").dims["N"]
         256
     """
 
     dims: Mapping[str, int]
-    distribution: Literal["uniform", "normal", "own"] = "uniform"
+    distribution: Literal["uniform", "normal", "own", "wide"] = "uniform"

@@ -29,13 +29,14 @@ class Promises:
     """What a prompt promises beyond float32, a contiguous layout and its attributes' values.
 
     Every attribute value is promised unless the task's `extended` names it; the signature says
-    which optional tensors may be absent. Finite values of any size are always promised.
+    which optional tensors may be absent.
 
     Attributes:
         dtypes: named by the prompt or the task's name; None means float32 if a benchmark's prompt
             names no dtype, and all main dtypes of our own tasks.
         layouts: see `Layout`.
         numbers: the tensors that the prompt lets a Python number replace.
+        values: whether finite values of any size are promised, or only as the benchmark draws them.
         recipes: the recipes of values that the prompt mentions, such as `signed_zeros`.
         out: whether the caller may pass a tensor `out=` for the result.
         empty: whether the prompt mentions tensors without elements.
@@ -52,6 +53,7 @@ class Promises:
     dtypes: tuple[str, ...] | None = None
     layouts: tuple[Layout, ...] = ()
     numbers: tuple[str, ...] = ()
+    values: bool = True
     recipes: tuple[str, ...] = ()
     out: bool = False
     empty: bool = False

@@ -56,6 +56,17 @@ class Listed:
     sha256: str | None = None
     aliases: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, task: Task) -> Listed:
+        """Return what a task that is made says of itself."""
+        return cls(
+            name=task.name,
+            key=task.key,
+            category=task.category,
+            entry=task.entry,
+            description=task.description,
+        )
+
 
 def register(suite: str, tasks: Mapping[str, Task], listed: Mapping[str, Listed]) -> None:
     """Register a foreign suite, replacing one of that name.
@@ -93,10 +104,7 @@ def listed_of(suite: str) -> dict[str, Listed]:
     """
     if suite in _listed:
         return dict(_listed[suite])
-    return {
-        t.name: Listed(name=t.name, key=t.key, category=t.category, entry=t.entry)
-        for t in tasks_of(suite).values()
-    }
+    return {t.name: Listed.of(t) for t in tasks_of(suite).values()}
 
 
 def accepted_by(suite: str) -> dict[str, Listed]:
