@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kerneltruth.report.figures import PLAIN_TORCH, visible
-from kerneltruth.report.outcomes import Outcome, Suite
+from kerneltruth.report.outcomes import Outcome, JUnitSuite
 
 _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 
 
-def annotate(suite: Suite) -> Iterator[str]:
+def annotate(suite: JUnitSuite) -> Iterator[str]:
     """Return a line for each outcome that is not a pass, and a notice for each hazard."""
     for outcome in suite.outcomes:
         if outcome.status != "passed":

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from kerneltruth.report.figures import PLAIN_TORCH
-from kerneltruth.report.outcomes import Outcome, Suite
+from kerneltruth.report.outcomes import Outcome, JUnitSuite
 from kerneltruth.runs.files import write_whole, writing
 
 # Characters that XML 1.0 cannot hold, even escaped.
@@ -16,7 +16,7 @@ _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 _ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 
 
-def junit(suite: Suite) -> str:
+def junit(suite: JUnitSuite) -> str:
     """Return one document: a suite with a case for each outcome."""
     counts = _counts(suite)
     root = ET.Element("testsuites", {"name": "kerneltruth", **counts})
@@ -33,7 +33,7 @@ def junit(suite: Suite) -> str:
     )
 
 
-def write_junit(suite: Suite, path: Path) -> None:
+def write_junit(suite: JUnitSuite, path: Path) -> None:
     """Write the document to a file, whole or not at all.
 
     Raises:
@@ -43,7 +43,7 @@ def write_junit(suite: Suite, path: Path) -> None:
         write_whole(path, junit(suite).encode())
 
 
-def _counts(suite: Suite) -> dict[str, str]:
+def _counts(suite: JUnitSuite) -> dict[str, str]:
     statuses = [o.status for o in suite.outcomes]
     return {
         "tests": str(len(statuses)),

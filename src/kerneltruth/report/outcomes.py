@@ -53,7 +53,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class JUnitSuite:
     """The outcomes of one command, and the properties that they may depend on."""
 
     name: str
@@ -63,7 +63,7 @@ class Suite:
     outcomes: tuple[Outcome, ...]
 
 
-def of_check(document: CheckDocument, file: Path, *, device: str) -> Suite:
+def of_check(document: CheckDocument, file: Path, *, device: str) -> JUnitSuite:
     """Return the outcome of `check`."""
     verdict, kind = document.verdict, document.kind
     reason = document.explanation or document.detail or ""
@@ -87,7 +87,7 @@ def of_check(document: CheckDocument, file: Path, *, device: str) -> Suite:
         obligations={key: said_of_document(e) for key, e in document.profile.items()},
         hazards=document.hazards,
     )
-    return Suite(
+    return JUnitSuite(
         name="kerneltruth check", device=device, properties={}, started="", outcomes=(outcome,)
     )
 
@@ -107,7 +107,7 @@ def _message(failing: Sequence[str], reason: str, smallest: str | None, finding:
     return " ".join(parts)
 
 
-def of_run(run: Path, candidates: Path) -> Suite:
+def of_run(run: Path, candidates: Path) -> JUnitSuite:
     """Return the outcomes of a run, one per attempt.
 
     `candidates` is where its submissions were read from.
@@ -115,7 +115,7 @@ def of_run(run: Path, candidates: Path) -> Suite:
     study = read_study([run])
     about = study.runs[0]
     lines = {said.key: said for said in RunStore.open(run, keep=_kept).results()}
-    return Suite(
+    return JUnitSuite(
         name="kerneltruth run",
         device=about.device,
         properties={"version": about.version, "seed": str(about.seed), "run": about.path},

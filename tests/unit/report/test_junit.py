@@ -11,7 +11,7 @@ from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.annotations import annotate
 from kerneltruth.report.junit import junit, printable, write_junit
-from kerneltruth.report.outcomes import Outcome, Suite, of_check, status_of
+from kerneltruth.report.outcomes import Outcome, JUnitSuite, of_check, status_of
 
 HOSTILE = ']]></failure><script>alert("1")</script> & \x1b[31m \x00 \ud800 \ufffe ::error::x'
 
@@ -44,7 +44,7 @@ def outcome(status="failed", **changes):
 
 def suite(*outcomes, **changes):
     about = {"device": "cpu", "properties": {"seed": "0"}, "started": "2026-01-01T00:00:00+00:00"}
-    return Suite(name="kerneltruth run", outcomes=outcomes, **{**about, **changes})
+    return JUnitSuite(name="kerneltruth run", outcomes=outcomes, **{**about, **changes})
 
 
 def parsed(*outcomes):
