@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from kerneltruth.report.figures import PLAIN_TORCH
-from kerneltruth.report.outcomes import Outcome, JUnitSuite
+from kerneltruth.report.outcomes import JUnitSuite, Outcome
 from kerneltruth.runs.files import write_whole, writing
 
 # Characters that XML 1.0 cannot hold, even escaped.

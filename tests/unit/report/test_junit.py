@@ -11,7 +11,7 @@ from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.annotations import annotate
 from kerneltruth.report.junit import junit, printable, write_junit
-from kerneltruth.report.outcomes import Outcome, JUnitSuite, of_check, status_of
+from kerneltruth.report.outcomes import JUnitSuite, Outcome, of_check, status_of
 
 HOSTILE = ']]></failure><script>alert("1")</script> & \x1b[31m \x00 \ud800 \ufffe ::error::x'
 
