@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 # Threads of several test processes on a few cores wait for each other in busy loops.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

@@ -193,7 +193,8 @@ def test_a_command_that_is_shown_exists_with_its_options(name, words):
 def test_an_option_that_is_named_exists(name):
     known = set().union(*(options_of(c) for c in COMMANDS))
     of_scripts = set()
-    for script in (ROOT / "benchmarks").glob("*.py"):
+    plugin = PACKAGE / "library" / "pytest_plugin.py"
+    for script in (plugin, *(ROOT / "benchmarks").glob("*.py")):
         of_scripts |= set(re.findall(r'"(--[a-z-]+)"', script.read_text(encoding="utf-8")))
     named = {s.split()[0] for s in spans(TEXTS[name]) if s.startswith("--")}
     assert named <= known | of_scripts

@@ -70,7 +70,7 @@ def source_in(what: Judgeable) -> Source:
             return replace(found, name=what.name or found.name, task=what.task)
         case (str() as name, inner):
             return replace(source_in(inner), name=name)
-        case str() if _is_text(what):
+        case str() if is_text(what):
             return Source(name="<source>", file="candidate.py", text=what)
         case str() | PathLike():
             return _in_file(Path(what))
@@ -83,7 +83,7 @@ def source_in(what: Judgeable) -> Source:
     )
 
 
-def _is_text(given: str) -> bool:
+def is_text(given: str) -> bool:
     """Tell a source from a path: it has a line break, or begins as a program does."""
     return "\n" in given or given.startswith(("def ", "import ", "from ", "@"))
 

@@ -31,6 +31,9 @@ class KernelIncorrect(AssertionError):
         'value'
     """
 
+    # As pytest and tracebacks show it.
+    __module__ = "kerneltruth"
+
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
         self.report = report
@@ -77,13 +80,18 @@ def assert_correct(
         >>> kt.assert_correct(clipped, task="relu", device="cpu", seed=1)
         Traceback (most recent call last):
             ...
-        kerneltruth.library.checking.KernelIncorrect: <source>: fail (value) for relu
+        kerneltruth.KernelIncorrect: <source>: fail (value) for relu
           ...
           smallest: M=1 N=1 float32 zeros
           ...
     """
     __tracebackhide__ = True
-    report = check(candidate, device=device, **options)
+    return require_correct(check(candidate, device=device, **options))
+
+
+def require_correct(report: Report) -> Report:
+    """Return the report of a right kernel; raises as `assert_correct` does."""
+    __tracebackhide__ = True
     if not report.judged:
         raise EnvironmentFault(f"{report.name}: {report.verdict}: {report.detail}")
     if not report.passed:
