@@ -63,8 +63,8 @@ def test_a_text_file_is_not_python(kt, candidate):
     assert "is not Python: line 1" in line
 
 
-def test_a_directory_is_not_a_file(kt, tmp_path):
-    assert "is a directory" in refused(kt(*CHECK, tmp_path))
+def test_an_empty_folder_holds_no_kernel(kt, tmp_path):
+    assert "the folder has no Python files" in refused(kt(*CHECK, tmp_path))
 
 
 def test_a_missing_file_is_named(kt, tmp_path):

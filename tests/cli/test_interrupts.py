@@ -115,6 +115,22 @@ def test_an_interrupted_check_ends_all_and_goes_on_when_repeated(begin, kt, tmp_
     assert (again.code, json.loads(again.out)["verdict"]) == (0, "pass")
 
 
+def test_an_interrupt_keeps_what_was_printed_of_several_files(begin, good, kt, tmp_path):
+    slow, run = tmp_path / "slow.py", tmp_path / "run"
+    slow.write_text(SLOW.format(folder=str(tmp_path)))
+    child = tmp_path / "child"
+    arguments = ("check", good, slow, "--device", "cpu", "--cases", "2", "--timeout", "300")
+    process = begin(*arguments, "--out", run)
+    wait_until(process, lambda: child.exists() and child.read_text())
+    out, err = strike(process)
+    assert process.returncode == 130
+    assert out.startswith(f"{good}\nverdict    pass")
+    assert "interrupted; 1 result kept" in err.splitlines()[-1]
+    (tmp_path / "quick").touch()
+    again = kt(*arguments, "--out", run, "--json", fixed=False)
+    assert json.loads(again.out)["counts"]["passed"] == 2
+
+
 def test_an_interrupt_while_libraries_load_is_heeded_however_often_it_comes(begin, good, tmp_path):
     run = tmp_path / "run"
     process = begin("check", good, "--device", "cpu", "--out", run)

@@ -9,7 +9,6 @@ from sys import intern
 from typing import cast, get_args
 
 from kerneltruth.analysis.results import (
-    NOT_JUDGED,
     NOT_RUN,
     NOT_TRIED,
     PASSED,
@@ -27,6 +26,7 @@ from kerneltruth.analysis.results import (
 from kerneltruth.clock.statistics.summary import Outcome
 from kerneltruth.documents.model import Json
 from kerneltruth.documents.records import DtypeCount, Status
+from kerneltruth.documents.verdict import NOT_JUDGED
 
 JsonObject = Mapping[str, Json]
 

@@ -12,9 +12,10 @@ from math import comb
 from kerneltruth.analysis.dtype_rates import STAGES, DtypeRates
 from kerneltruth.analysis.groups import DTYPE, METHOD, by_task, grouped, labels, methods_of
 from kerneltruth.analysis.intervals import clustered_rate, mean_share, rate, unknown_rate
-from kerneltruth.analysis.results import NOT_JUDGED, Result
+from kerneltruth.analysis.results import Result
 from kerneltruth.documents.estimates import GroupLabels
 from kerneltruth.documents.rates import PassAtK, StageRates, UnsolvedTasks
+from kerneltruth.documents.verdict import NOT_JUDGED
 
 
 def rates(

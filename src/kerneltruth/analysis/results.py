@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT, Outcome
 from kerneltruth.documents.records import DtypeCount, Status
+from kerneltruth.documents.verdict import NOT_JUDGED
 
 # Outcomes due to the machine, the suite or this run, not to the candidate.
 # The language of a source with no kernel of its own.
 TORCH_ONLY = "torch-only"
-NOT_JUDGED = frozenset({"infra", "unsupported_here", "unrefereeable"})
 # A stage that an attempt did not come to, and one that its run never had.
 NOT_RUN = "not_run"
 NOT_TRIED = "not_tried"

@@ -1,17 +1,28 @@
-"""Define `check`, which judges one kernel file."""
+"""Define `check`, which judges one kernel file, or several."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from kerneltruth.cli import options
 from kerneltruth.cli.application import app
 from kerneltruth.report import exit_codes
+from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
 
-File = Annotated[Path, typer.Argument(help="The kernel file to judge.")]
+if TYPE_CHECKING:
+    from kerneltruth.engine.requests import ChecksRequest
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="The kernel files to judge; a folder stands for those below it, - for standard input.",
+    ),
+]
 Dtypes = Annotated[
     list[str] | None, typer.Option("--dtype", help="Only these dtypes (repeatable).")
 ]
@@ -30,7 +41,7 @@ DomainName = Annotated[str, typer.Option("--domain", help="core or extended.")]
 
 @app.command()
 def check(
-    file: File,
+    paths: Paths,
     task: options.TaskName = None,
     suite: options.SearchedSuite = None,
     tasks: options.TasksFile = None,
@@ -53,15 +64,39 @@ def check(
     out: options.Out = None,
     deadline_s: options.Timeout = 20.0,
 ) -> None:
-    """Judge one kernel file."""
+    """Judge kernel files: one, or several in one run."""
     given = locals()
-    from kerneltruth.engine.requests import CheckRequest
+    from kerneltruth.engine.requests import CheckRequest, ChecksRequest
+
+    file, *others = paths
+    text = None
+    several = bool(others) or file.is_dir()
+    if str(file) == STDIN and not several:
+        file, text = Path(STDIN_NAME), standard_input()
+    asked = options.request(
+        CheckRequest, given, file=file, source=text, seed=options.settled_seed(seed, out)
+    )
+    if several:
+        _check_several(ChecksRequest(paths=tuple(paths), each=asked), given)
     from kerneltruth.engine.start import run
     from kerneltruth.report.outcomes import of_check
     from kerneltruth.report.verdict_view import check_view
 
-    asked = options.request(CheckRequest, given, seed=options.settled_seed(seed, out))
     document = options.follow(run(asked), quiet=as_json)
     options.show_document(document, check_view, as_json)
     options.export_outcomes(lambda: of_check(document, file, device=device), given)
     raise typer.Exit(exit_codes.of_check(document.verdict))
+
+
+def _check_several(request: ChecksRequest, given: Mapping[str, Any]) -> NoReturn:
+    from kerneltruth.engine.start import run
+    from kerneltruth.report.outcomes import of_checks
+    from kerneltruth.report.verdict_view import counts_view, file_view
+
+    as_json = given["as_json"]
+    document = options.follow(
+        run(request), quiet=as_json, view=lambda file: file_view(file.path, file.ended)
+    )
+    options.show_document(document, counts_view, as_json)
+    options.export_outcomes(lambda: of_checks(document, device=given["device"]), given)
+    raise typer.Exit(exit_codes.of_checks(document))

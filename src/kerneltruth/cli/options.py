@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from kerneltruth.engine.requests import Step
+    from kerneltruth.engine.requests import FileEnded, Step
 
 D = TypeVar("D")
 R = TypeVar("R", bound="DataclassInstance")
@@ -174,11 +174,25 @@ def chosen_suite(
     return f"{option}:{path}"
 
 
-def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
-    """Run a command's events and return its document, with progress on standard error."""
-    from kerneltruth.report.progress import follow
+def follow(
+    steps: Generator[Step, None, D],
+    *,
+    quiet: bool,
+    view: Callable[[FileEnded], Any] | None = None,
+) -> D:
+    """Run a command's events and return its document, with progress on standard error.
 
-    return follow(steps, quiet=quiet)
+    `view` is of each of several files, which standard output shows as it ends.
+    """
+    from kerneltruth.report.progress import follow
+    from kerneltruth.report.terminal import say, show
+
+    def print_file(ended: FileEnded) -> None:
+        assert view is not None
+        show(view(ended))
+        say("")
+
+    return follow(steps, quiet=quiet, show=print_file)
 
 
 def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:

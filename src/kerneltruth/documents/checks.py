@@ -93,6 +93,33 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     run: str | None
 
 
+class RefusedFile(Model, frozen=True, kw_only=True):
+    """A path of `check PATH ...` that holds nothing to judge, and what to do about it."""
+
+    path: str
+    reason: str
+
+
+class CheckCounts(Model, frozen=True, kw_only=True):
+    """What became of the files of `check PATH ...`; their sum is the number of files."""
+
+    passed: int
+    failed: int
+    not_judged: int
+    refused: int
+
+
+class ChecksDocument(Model, frozen=True, kw_only=True):
+    """`check --json` of several files, of a folder, or of both, in the order given."""
+
+    schema: Literal[1] = 1
+    checks: tuple[CheckDocument, ...]
+    refused: tuple[RefusedFile, ...]
+    counts: CheckCounts
+    seconds: Number
+    run: str | None
+
+
 class ReplayResult(Model, frozen=True, kw_only=True):
     """One finding replayed; `verdict` is null if it did not run."""
 

@@ -9,7 +9,12 @@ from typing import Any
 import msgspec
 
 from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
-from kerneltruth.documents.checks import CheckDocument, MinimizeDocument, ReplayDocument
+from kerneltruth.documents.checks import (
+    CheckDocument,
+    ChecksDocument,
+    MinimizeDocument,
+    ReplayDocument,
+)
 from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
@@ -26,6 +31,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "run-tasks": RunTasks,
     "attempt": Attempt,
     "check": CheckDocument,
+    "check-several": ChecksDocument,
     "run": RunDocument,
     "time": TimeDocument,
     "audit": AuditDocument,

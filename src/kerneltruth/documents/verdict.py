@@ -45,6 +45,8 @@ VerdictWord = Literal[
     "unsupported_here",
     "infra",
 ]
+# No judgement of the kernel was possible: the machine, or the task, is why.
+NOT_JUDGED: frozenset[str] = frozenset({"infra", "unsupported_here", "unrefereeable"})
 
 
 class Cause(Model, frozen=True, kw_only=True):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,7 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
+from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import opened, own_reference
 from kerneltruth.suites.kernelbench.declaration import in_one_line
 from kerneltruth.suites.recognize import recognize
@@ -110,25 +112,48 @@ def _stored(
     machine: Callable[[], Mapping[str, str | None]],
     start: float,
 ) -> Generator[Step, None, Judged]:
+    with run_of(options, evaluator, [job]) as store:
+        known = job.name in store.done()
+        judged = yield from judge_into(store, options, evaluator, job, machine, start)
+        if not known:
+            store.finish()
+        return judged
+
+
+def run_of(
+    options: CheckRequest, evaluator: Evaluator, jobs: Sequence[EvaluationRequest]
+) -> contextlib.AbstractContextManager[RunStore[ResultLine]]:
+    """Begin the run of these jobs, or go on with it."""
     policy, runner = evaluator.cache.policy, evaluator.runner
-    identity = content_hash(
+    each = [
         [job.candidate.sha256, plain(job.plan), plain(policy), runner.device, runner.targets]
-    )
-    with open_run(
+        for job in jobs
+    ]
+    return open_run(
         options.out,
         command="check",
-        identity=identity,
+        identity=content_hash(each[0] if len(each) == 1 else each),
         device=runner.device,
         seed=options.seed,
         keep=read_line,
-    ) as store:
-        done = [line for line in store.results() if line.key == job.name]
-        if done:
-            return _read_again(options, done[0], store.path)
-        attempt, script = yield from _judge(evaluator, job, options)
-        found = store_attempt(store, job, attempt, machine(), policy=policy)
-        store.finish()
-        return _judged(options, found, store.path, start, script)
+    )
+
+
+def judge_into(
+    store: RunStore[ResultLine],
+    options: CheckRequest,
+    evaluator: Evaluator,
+    job: EvaluationRequest,
+    machine: Callable[[], Mapping[str, str | None]],
+    start: float,
+) -> Generator[Step, None, Judged]:
+    """Judge a job of a run, or return what the run holds of it already."""
+    done = [line for line in store.results() if line.key == job.name]
+    if done:
+        return _read_again(options, done[0], store.path)
+    attempt, script = yield from _judge(evaluator, job, options)
+    found = store_attempt(store, job, attempt, machine(), policy=evaluator.cache.policy)
+    return _judged(options, found, store.path, start, script)
 
 
 def _judged(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
+from kerneltruth.documents.checks import CheckDocument, RefusedFile
 from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
 
@@ -54,6 +55,19 @@ class CheckRequest:
     seed: int = 0
     out: Path | None = None
     deadline_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksRequest:
+    """Judge several kernel files, and those of folders.
+
+    Attributes:
+        paths: of files and folders; `-` is the standard input.
+        each: how each file is judged; its own file is of no account.
+    """
+
+    paths: tuple[Path, ...]
+    each: CheckRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +217,14 @@ class Step:
     total: int
     text: str
     notable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEnded(Step):
+    """One of several files is judged, or refused."""
+
+    path: str
+    ended: CheckDocument | RefusedFile
 
 
 # A stream of steps that ends in a document, which the generator returns.

@@ -11,7 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from kerneltruth.documents.checks import CheckDocument, MinimizeDocument, ReplayDocument
+from kerneltruth.documents.checks import (
+    CheckDocument,
+    ChecksDocument,
+    MinimizeDocument,
+    ReplayDocument,
+)
 from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
@@ -27,6 +32,7 @@ from kerneltruth.engine.requests import (
     EXECUTORS,
     AuditRequest,
     CheckRequest,
+    ChecksRequest,
     Events,
     MinimizeRequest,
     ReplayRequest,
@@ -38,11 +44,21 @@ from kerneltruth.runner.host import Runner
 
 D = TypeVar("D")
 AnyAudit = AuditDocument | SuiteDocument | TimedSuiteDocument
-Request = CheckRequest | RunRequest | AuditRequest | TimeRequest | ReplayRequest | MinimizeRequest
+Request = (
+    CheckRequest
+    | ChecksRequest
+    | RunRequest
+    | AuditRequest
+    | TimeRequest
+    | ReplayRequest
+    | MinimizeRequest
+)
 
 
 @overload
 def run(request: CheckRequest) -> Events[CheckDocument]: ...
+@overload
+def run(request: ChecksRequest) -> Events[ChecksDocument]: ...
 @overload
 def run(request: RunRequest) -> Events[RunDocument]: ...
 @overload
@@ -64,7 +80,9 @@ def run(request: Request) -> Events[Any]:
     """
     match request:
         case CheckRequest():
-            return _check(request)
+            return _check(request, request)
+        case ChecksRequest():
+            return _check(request, request.each)
         case RunRequest():
             return _run(request)
         case AuditRequest():
@@ -89,16 +107,23 @@ def on_one_thread(steps: Events[D]) -> Events[D]:
         torch.set_num_threads(threads)
 
 
-def _check(options: CheckRequest) -> Events[CheckDocument]:
-    """Judge one file."""
+def _check(
+    request: CheckRequest | ChecksRequest, options: CheckRequest
+) -> Events[CheckDocument | ChecksDocument]:
+    """Judge one file, or several."""
     start = time.monotonic()
     if options.domain not in ("core", "extended"):
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
-    _require_file(options.file)
+    if isinstance(request, CheckRequest) and options.source is None:
+        _require_file(options.file)
     runner = new_runner(choose_device(options.device), choose_targets(options.targets))
     try:
         # From here on the runner's processes import torch, in parallel with this one.
         begin(runner)
+        if isinstance(request, ChecksRequest):
+            from kerneltruth.engine.several_files import judge_files
+
+            return (yield from on_one_thread(judge_files(request, runner, start)))
         from kerneltruth.engine.one_file import judge_file
 
         return (yield from on_one_thread(judge_file(options, runner, start)))

@@ -8,12 +8,9 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.documents.model import dumps
 from kerneltruth.documents.records import Finding
-from kerneltruth.documents.verdict import FailKind, VerdictWord
+from kerneltruth.documents.verdict import NOT_JUDGED, FailKind, VerdictWord
 from kerneltruth.library.candidates import Source
 from kerneltruth.library.messages import Checked, Timed
-
-# No judgement of the kernel was possible: the machine, or the task, is why.
-NO_JUDGEMENT: tuple[VerdictWord, ...] = ("infra", "unsupported_here", "unrefereeable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,7 @@ class Report:
     @property
     def judged(self) -> bool:
         """Whether the kernel was judged at all; not so if the machine or the task prevents it."""
-        return self.verdict not in NO_JUDGEMENT
+        return self.verdict not in NOT_JUDGED
 
     @property
     def kind(self) -> FailKind | None:

@@ -1,27 +1,37 @@
 """Derive a command's exit code from its document.
 
 Code 0: all good. 1: the judged thing is bad. 3: no judgement was possible here, which says nothing
-about the judged thing. (2 is the user's mistake and 4 our bug: both are exceptions.)
+about the judged thing. (2 is the user's mistake and 4 our bug: both are exceptions, but for a path
+among several that holds nothing to judge.)
 """
 
 from __future__ import annotations
 
-from kerneltruth.documents.checks import ReplayDocument
+from kerneltruth.documents.checks import ChecksDocument, ReplayDocument
 from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
+from kerneltruth.documents.verdict import NOT_JUDGED
 
-GOOD, BAD, NO_JUDGEMENT = 0, 1, 3
-
-_NOT_JUDGED = ("infra", "unsupported_here", "unrefereeable")
+GOOD, BAD, MISUSED, NO_JUDGEMENT = 0, 1, 2, 3
 
 
 def of_check(verdict: str) -> int:
     """Return 0 if the kernel passed."""
     if verdict == "pass":
         return GOOD
-    return NO_JUDGEMENT if verdict in _NOT_JUDGED else BAD
+    return NO_JUDGEMENT if verdict in NOT_JUDGED else BAD
+
+
+def of_checks(document: ChecksDocument) -> int:
+    """Return the worst of several files: refused, wrong, not judged, passed."""
+    counts = document.counts
+    if counts.refused:
+        return MISUSED
+    if counts.failed:
+        return BAD
+    return NO_JUDGEMENT if counts.not_judged else GOOD
 
 
 def of_audit(document: AuditDocument) -> int:
@@ -59,7 +69,7 @@ def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
 
 def is_wrong(verdict: str) -> bool:
     """Return whether a verdict says that the candidate is not right; an unjudged one is neither."""
-    return verdict != "pass" and verdict not in _NOT_JUDGED
+    return verdict != "pass" and verdict not in NOT_JUDGED
 
 
 def of_generate(document: GenerateDocument) -> int:
@@ -69,7 +79,7 @@ def of_generate(document: GenerateDocument) -> int:
 
 def of_time(document: TimeDocument) -> int:
     """Return 0 if the candidate was timed, and its times hold."""
-    if document.outcome in _NOT_JUDGED:
+    if document.outcome in NOT_JUDGED:
         return NO_JUDGEMENT
     return GOOD if document.outcome == "timed" else BAD
 
@@ -79,7 +89,7 @@ def of_replay(document: ReplayDocument) -> int:
     other = [r for r in document.results if not r.reproduced]
     if not other:
         return GOOD
-    return NO_JUDGEMENT if all(r.verdict in _NOT_JUDGED for r in other) else BAD
+    return NO_JUDGEMENT if all(r.verdict in NOT_JUDGED for r in other) else BAD
 
 
 def of_compare(document: CompareDocument) -> int:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from kerneltruth.analysis.reading import read_study
 from kerneltruth.analysis.results import TORCH_ONLY, Result
-from kerneltruth.documents.checks import CheckDocument
+from kerneltruth.documents.checks import CheckDocument, ChecksDocument
 from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.model import Json
 from kerneltruth.documents.profiles import FAILING, failing_with, said_of_document, said_of_entry
@@ -65,6 +65,35 @@ class JUnitSuite:
 
 def of_check(document: CheckDocument, file: Path, *, device: str) -> JUnitSuite:
     """Return the outcome of `check`."""
+    return _suite_of(device, _of_file(document, file))
+
+
+def of_checks(document: ChecksDocument, *, device: str) -> JUnitSuite:
+    """Return the outcomes of `check` of several files."""
+    outcomes = [_of_file(each, Path(each.candidate.path)) for each in document.checks]
+    refused = (
+        Outcome(
+            name=Path(each.path).name,
+            group="",
+            status="error",
+            kind="refused",
+            message=each.reason,
+            text=each.reason,
+            seconds=None,
+            file=each.path,
+        )
+        for each in document.refused
+    )
+    return _suite_of(device, *outcomes, *refused)
+
+
+def _suite_of(device: str, *outcomes: Outcome) -> JUnitSuite:
+    return JUnitSuite(
+        name="kerneltruth check", device=device, properties={}, started="", outcomes=outcomes
+    )
+
+
+def _of_file(document: CheckDocument, file: Path) -> Outcome:
     verdict, kind = document.verdict, document.kind
     reason = document.explanation or document.detail or ""
     parts = [
@@ -74,7 +103,7 @@ def of_check(document: CheckDocument, file: Path, *, device: str) -> JUnitSuite:
         and f"smallest failing case: {document.minimal_summary}: {document.minimal_shown}",
         document.finding and f"finding: {document.finding}",
     ]
-    outcome = Outcome(
+    return Outcome(
         name=file.name,
         group=document.task,
         status=status_of(verdict),
@@ -86,9 +115,6 @@ def of_check(document: CheckDocument, file: Path, *, device: str) -> JUnitSuite:
         torch_only=document.torch_only,
         obligations={key: said_of_document(e) for key, e in document.profile.items()},
         hazards=document.hazards,
-    )
-    return JUnitSuite(
-        name="kerneltruth check", device=device, properties={}, started="", outcomes=(outcome,)
     )
 
 

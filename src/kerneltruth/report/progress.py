@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from kerneltruth.engine.requests import Step
+from kerneltruth.engine.requests import FileEnded, Step
 
 LINE_EVERY_S = 5.0
 BAR_WIDTH = 20
@@ -16,13 +16,24 @@ BAR_WIDTH = 20
 D = TypeVar("D")
 
 
-def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
-    """Run the steps to their end and return the command's document."""
+def follow(
+    steps: Generator[Step, None, D],
+    *,
+    quiet: bool,
+    show: Callable[[FileEnded], None] = lambda step: None,
+) -> D:
+    """Run the steps to their end and return the command's document.
+
+    Args:
+        steps: of the command.
+        quiet: whether nothing is said of them.
+        show: prints what has come of one of several files.
+    """
     if quiet:
         return _drive(steps, lambda step: None)
     if not sys.stderr.isatty():
-        return _drive(steps, _Lines())
-    return _with_bar(steps)
+        return _drive(steps, _lines(show))
+    return _with_bar(steps, show)
 
 
 def _drive(steps: Generator[Step, None, D], tell: Callable[[Step], None]) -> D:
@@ -41,6 +52,11 @@ def _drive(steps: Generator[Step, None, D], tell: Callable[[Step], None]) -> D:
         return document
 
 
+def _lines(show: Callable[[FileEnded], None]) -> Callable[[Step], None]:
+    lines = _Lines()
+    return lambda step: show(step) if isinstance(step, FileEnded) else lines(step)
+
+
 class _Lines:
     """Print a line for each notable step, and now and then one for the others."""
 
@@ -57,14 +73,14 @@ class _Lines:
             sys.stderr.flush()
 
 
-def _with_bar(steps: Generator[Step, None, D]) -> D:
+def _with_bar(steps: Generator[Step, None, D], show: Callable[[FileEnded], None]) -> D:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
     console = Console(stderr=True)
     if console.is_dumb_terminal:
-        return _drive(steps, _Lines())
+        return _drive(steps, _lines(show))
     columns = (
         BarColumn(bar_width=min(BAR_WIDTH, console.width // 4)),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
@@ -79,7 +95,12 @@ def _with_bar(steps: Generator[Step, None, D]) -> D:
         bar = progress.add_task("starting", total=None)
 
         def tell(step: Step) -> None:
-            if step.notable:
+            if isinstance(step, FileEnded):
+                # The bar redirects standard output to its own stream.
+                progress.stop()
+                show(step)
+                progress.start()
+            elif step.notable:
                 progress.console.print(step.text, markup=False, highlight=False)
             text = " ".join(step.text.split())
             progress.update(bar, completed=step.done, total=step.total, description=text)

@@ -12,9 +12,11 @@ from rich.text import Text
 
 from kerneltruth.documents.checks import (
     CheckDocument,
+    ChecksDocument,
     DeclinedCase,
     MinimizeDocument,
     ObligationDocument,
+    RefusedFile,
     ReplayDocument,
 )
 from kerneltruth.report.figures import PLAIN_TORCH, pairs
@@ -68,6 +70,30 @@ def check_view(document: CheckDocument) -> RenderableType:
     return Group(
         table, Text.assemble(("next:", "bold"), f" {following}", no_wrap=True, overflow="ignore")
     )
+
+
+def file_view(path: str, ended: CheckDocument | RefusedFile) -> RenderableType:
+    """Show one of several files: its path, then its verdict or why there is none."""
+    head = Text(path, style="bold")
+    if isinstance(ended, RefusedFile):
+        # A reason begins with the path, where it can.
+        said = ended.reason.removeprefix(f"{path}: ")
+        return Group(Text.assemble(head, (": refused: ", "bold red"), said, overflow="fold"))
+    return Group(head, check_view(ended))
+
+
+def counts_view(document: ChecksDocument) -> RenderableType:
+    """Return the last line of several files: how many ended in which way."""
+    counts = document.counts
+    named = {
+        "passed": (counts.passed, "bold green"),
+        "failed": (counts.failed, "bold red"),
+        "not judged": (counts.not_judged, "yellow"),
+        "refused": (counts.refused, "bold red"),
+    }
+    parts = [(f"{count} {name}", style) for name, (count, style) in named.items() if count]
+    between = [piece for part in parts for piece in (", ", part)][1:]
+    return Text.assemble(*between, f" in {document.seconds:.1f} s")
 
 
 def _verdict(table: Table, document: CheckDocument) -> None:

@@ -23,6 +23,8 @@ Language = Literal["triton", "cuda", "torch", "numpy"]
 # On other devices kernels in these languages are interpreted, or do not run at all.
 NEEDS_A_GPU: tuple[Language, ...] = ("triton", "cuda")
 
+# How a command line names the standard input, and how documents do.
+STDIN, STDIN_NAME = "-", "<stdin>"
 # TritonBench and KernelBenchX separate a candidate from the tests below it by a line of this many
 # #.
 TESTS_BELOW = "#" * 146
@@ -78,6 +80,23 @@ def read_source(path: str | Path) -> str:
     except UnicodeDecodeError as error:
         raise UserError(
             f"{str(path)!r} is not text: byte {error.start} is not UTF-8; name a Python file"
+        ) from error
+
+
+def standard_input() -> str:
+    """Return the text on the standard input.
+
+    Raises:
+        UserError: it is empty, or not text.
+    """
+    data = sys.stdin.buffer.read() if sys.stdin is not None else b""
+    if not data.strip():
+        raise UserError("-: standard input is empty; pipe the source of a kernel into the command")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"-: standard input is not text: byte {error.start} is not UTF-8; pipe a Python file"
         ) from error
 
 

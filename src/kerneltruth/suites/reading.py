@@ -41,6 +41,11 @@ def read_submissions(
     yield from reader.around.broken
 
 
+def is_passed_over(name: str) -> bool:
+    """Return whether a file or folder of this name holds no candidates."""
+    return name.startswith((".", "__pycache__")) or name in _PASSED_OVER
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads by form; `around` is what solutions of FlashInfer-Bench need in addition."""
@@ -58,7 +63,7 @@ class _Reader:
             yield from self.folder(folder / flashinfer.FOLDER, f"{origin}{flashinfer.FOLDER}/")
             return
         for path in sorted(folder.iterdir(), key=lambda p: p.name):
-            if path.name.startswith((".", "__pycache__")) or path.name in _PASSED_OVER:
+            if is_passed_over(path.name):
                 continue
             if path.is_dir():
                 yield from self.folder(path, f"{origin}{path.name}/")

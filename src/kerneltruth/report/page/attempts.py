@@ -10,10 +10,11 @@ from typing import Generic, NamedTuple, TypeVar
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.illusions import checks_of, decided_on, is_illusion, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
-from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
+from kerneltruth.analysis.results import PASSED, Result
 from kerneltruth.analysis.selection import failed_obligations
 from kerneltruth.analysis.speeds import EAGER, efficiency
 from kerneltruth.documents.records import OBLIGATIONS
+from kerneltruth.documents.verdict import NOT_JUDGED
 from kerneltruth.report.page.verdict_map import MARKS
 from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.intervals import clustered_rate, rate
-from kerneltruth.analysis.results import NOT_JUDGED, Result
+from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
 from kerneltruth.analysis.study import CATEGORY, PS
 from kerneltruth.documents.analysis import AnalyzeDocument
 from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.rates import AuditedKernels, PassAtK, StageRates
+from kerneltruth.documents.verdict import NOT_JUDGED
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import methods_of
-from kerneltruth.analysis.results import NOT_JUDGED, Result
+from kerneltruth.analysis.results import Result
+from kerneltruth.documents.verdict import NOT_JUDGED
 from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # One attempt in a cell: a mark of its own for each outcome, so that colour is never alone.

@@ -1,0 +1,168 @@
+"""Several files judged in one run: what is wrong with one path leaves the others alone."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kerneltruth.documents.checks import CheckCounts, CheckDocument, ChecksDocument, RefusedFile
+from kerneltruth.documents.lines import ResultLine
+from kerneltruth.documents.verdict import NOT_JUDGED
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
+from kerneltruth.engine.one_file import job_of, judge_into, run_of
+from kerneltruth.engine.policy import choose_policy
+from kerneltruth.engine.requests import (
+    CheckRequest,
+    ChecksRequest,
+    Events,
+    FileEnded,
+    Step,
+)
+from kerneltruth.engine.run_directory import environment
+from kerneltruth.errors import UserError
+from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
+from kerneltruth.runner.host import Runner
+from kerneltruth.runs.store import RunStore
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.reading import is_passed_over
+
+Ended = CheckDocument | RefusedFile
+Machine = Callable[[], Mapping[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToJudge:
+    """A file that holds a candidate: how it is judged, and its job."""
+
+    options: CheckRequest
+    job: EvaluationRequest
+
+
+def judge_files(request: ChecksRequest, runner: Runner, start: float) -> Events[ChecksDocument]:
+    """Judge the files with a runner that is warming up; `start` is when the command began.
+
+    Raises:
+        UserError: no path has anything to judge, all for the same reason.
+    """
+    with opened(request.each.suite, runner) as suite:
+        each = replace(request.each, suite=suite)
+        evaluator = Evaluator(policy=choose_policy(each.bounds, tf32=each.tf32), runner=runner)
+        found = list(_found(request.paths, each, evaluator))
+        files = [file for file in found if isinstance(file, FileToJudge)]
+        reasons = {file.reason for file in found if isinstance(file, RefusedFile)}
+        if not files and len(reasons) == 1:
+            raise UserError(reasons.pop())
+        if not files:
+            return _document((yield from _judged_in(None, found, evaluator)), start, None)
+        with run_of(each, evaluator, [file.job for file in files]) as store:
+            known = store.done()
+            ended = yield from _judged_in(store, found, evaluator)
+            if not known.issuperset(file.job.name for file in files):
+                store.finish()
+            return _document(ended, start, store.path)
+
+
+def _judged_in(
+    store: RunStore[ResultLine] | None, found: list[FileToJudge | RefusedFile], evaluator: Evaluator
+) -> Generator[Step, None, list[Ended]]:
+    machine: Machine = functools.cache(functools.partial(environment, evaluator.runner.device))
+    ended: list[Ended] = []
+    for file in found:
+        path = file.path if isinstance(file, RefusedFile) else str(file.options.file)
+        result: Ended
+        if isinstance(file, RefusedFile):
+            result = file
+        else:
+            assert store is not None
+            try:
+                judged = yield from judge_into(
+                    store, file.options, evaluator, file.job, machine, time.monotonic()
+                )
+                result = judged.document
+            except UserError as error:
+                result = RefusedFile(path=path, reason=str(error))
+        ended.append(result)
+        yield FileEnded(done=len(ended), total=len(found), text=path, path=path, ended=result)
+    return ended
+
+
+def _found(
+    paths: tuple[Path, ...], each: CheckRequest, evaluator: Evaluator
+) -> Iterator[FileToJudge | RefusedFile]:
+    """Yield the files of the paths in turn, and what is wrong with a path."""
+    seen: set[Path] = set()
+    for path in paths:
+        try:
+            inner = _files(path)
+            if len(inner) == 1 and inner[0].resolve() in seen:
+                raise UserError(f"{path}: it is named twice; name it once")
+        except UserError as error:
+            yield RefusedFile(path=str(path), reason=str(error))
+            continue
+        for file in inner:
+            if file.resolve() not in seen:
+                seen.add(file.resolve())
+                yield _file(file, each, evaluator)
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    """Return the file, or the Python files below a folder in the order of their names.
+
+    Raises:
+        UserError: there is no such path, or the folder has no such files.
+    """
+    if str(path) == STDIN or path.is_file():
+        return (path,)
+    if not path.exists():
+        raise UserError(f"cannot read {str(path)!r}: there is no such file; name a Python file")
+    kernels = tuple(_below(path))
+    if not kernels:
+        raise UserError(f"{path}: the folder has no Python files; name one that has")
+    return kernels
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    if (folder / "run.json").is_file():
+        # The candidates of a run are judged already.
+        return
+    for path in sorted(folder.iterdir(), key=lambda p: p.name):
+        if is_passed_over(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from _below(path)
+        elif path.is_file() and path.suffix == ".py":
+            yield path
+
+
+def _file(file: Path, each: CheckRequest, evaluator: Evaluator) -> FileToJudge | RefusedFile:
+    try:
+        options = replace(each, file=file)
+        if str(file) == STDIN:
+            options = replace(each, file=Path(STDIN_NAME), source=standard_input())
+        job = job_of(options, evaluator.cache.policy)
+    except UserError as error:
+        return RefusedFile(path=str(file), reason=str(error))
+    # In one run, files of several folders may have one name.
+    return FileToJudge(options=options, job=replace(job, name=str(options.file)))
+
+
+def _document(ended: list[Ended], start: float, run: Path | None) -> ChecksDocument:
+    checks = tuple(each for each in ended if isinstance(each, CheckDocument))
+    refused = tuple(each for each in ended if isinstance(each, RefusedFile))
+    passed = sum(each.passed for each in checks)
+    not_judged = sum(each.verdict in NOT_JUDGED for each in checks)
+    return ChecksDocument(
+        checks=checks,
+        refused=refused,
+        counts=CheckCounts(
+            passed=passed,
+            failed=len(checks) - passed - not_judged,
+            not_judged=not_judged,
+            refused=len(refused),
+        ),
+        seconds=time.monotonic() - start,
+        run=None if run is None else str(run),
+    )
