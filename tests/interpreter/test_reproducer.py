@@ -14,9 +14,10 @@ import torch
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault, TimedOut
-from kerneltruth.explain.reproducer.script import BODY, _data, script, source_literal
+from kerneltruth.explain.reproducer.script import BODY, _data, script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
+from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.spec import Output, task
 

@@ -11,7 +11,7 @@ import typer
 from kerneltruth.cli import options
 from kerneltruth.cli.application import app
 from kerneltruth.report import exit_codes
-from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
+from kerneltruth.runner.packages import names_module
 
 if TYPE_CHECKING:
     from kerneltruth.engine.requests import ChecksRequest
@@ -69,12 +69,10 @@ def check(
     from kerneltruth.engine.requests import CheckRequest, ChecksRequest
 
     file, *others = paths
-    text = None
-    several = bool(others) or file.is_dir()
-    if str(file) == STDIN and not several:
-        file, text = Path(STDIN_NAME), standard_input()
+    several = bool(others) or (file.is_dir() and not names_module(entry))
+    which = {} if several else options.given_source(file, entry)
     asked = options.request(
-        CheckRequest, given, file=file, source=text, seed=options.settled_seed(seed, out)
+        CheckRequest, {**given, "file": file}, **which, seed=options.settled_seed(seed, out)
     )
     if several:
         _check_several(ChecksRequest(paths=tuple(paths), each=asked), given)
@@ -84,7 +82,7 @@ def check(
 
     document = options.follow(run(asked), quiet=as_json)
     options.show_document(document, check_view, as_json)
-    options.export_outcomes(lambda: of_check(document, file, device=device), given)
+    options.export_outcomes(lambda: of_check(document, asked.file, device=device), given)
     raise typer.Exit(exit_codes.of_check(document.verdict))
 
 

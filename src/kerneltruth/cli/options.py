@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
+from kerneltruth.runner.packages import names_module, read_package
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -87,7 +90,10 @@ Reference = Annotated[
 ]
 Entry = Annotated[
     str | None,
-    typer.Option("--entry", help="The function to call, where a file has several."),
+    typer.Option(
+        "--entry",
+        help="The function to call; of a folder or an installed package, MODULE:FUNCTION.",
+    ),
 ]
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
@@ -150,6 +156,26 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
     named = {f.name: given.get(f.name) for f in dataclasses.fields(kind)}
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if v is not None}
     return kind(**values | fields)
+
+
+def given_source(file: Path, entry: str | None) -> dict[str, Any]:
+    """Return the fields of a request that say which candidate a command is given.
+
+    Args:
+        file: a file, a folder or a package, or `-` for the standard input.
+        entry: a function; of a folder or a package, as `MODULE:FUNCTION`.
+
+    Raises:
+        UserError: there is no such thing.
+    """
+    if names_module(entry):
+        assert entry is not None
+        text = read_package(file, entry)
+        # `.` has no name.
+        return {"file": file if file.name else file.resolve(), "source": text, "entry": None}
+    if str(file) == STDIN:
+        return {"file": Path(STDIN_NAME), "source": standard_input(), "entry": entry}
+    return {"file": file, "source": None, "entry": entry}
 
 
 def chosen_suite(

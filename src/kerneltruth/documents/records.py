@@ -124,12 +124,18 @@ class Judgement(Model, frozen=True, kw_only=True):
 
 
 class CandidateRef(Model, frozen=True, kw_only=True):
-    """A candidate as results name it; the source is stored by its hash."""
+    """A candidate as results name it; the source is stored by its hash.
+
+    Attributes:
+        reads: of a folder or a package, the files that the source holds, which are all that the
+            candidate may read.
+    """
 
     sha256: str
     path: str
     language: str
     entry: str
+    reads: tuple[str, ...] = ()
 
 
 class BinaryRecord(Model, frozen=True, kw_only=True):

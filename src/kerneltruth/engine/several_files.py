@@ -25,6 +25,7 @@ from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.packages import names_module, read_package
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.reading import is_passed_over
@@ -96,7 +97,7 @@ def _found(
     seen: set[Path] = set()
     for path in paths:
         try:
-            inner = _files(path)
+            inner = (path,) if names_module(each.entry) else _files(path)
             if len(inner) == 1 and inner[0].resolve() in seen:
                 raise UserError(f"{path}: it is named twice; name it once")
         except UserError as error:
@@ -140,7 +141,9 @@ def _below(folder: Path) -> Iterator[Path]:
 def _file(file: Path, each: CheckRequest, evaluator: Evaluator) -> FileToJudge | RefusedFile:
     try:
         options = replace(each, file=file)
-        if str(file) == STDIN:
+        if each.entry is not None and names_module(each.entry):
+            options = replace(options, source=read_package(file, each.entry), entry=None)
+        elif str(file) == STDIN:
             options = replace(each, file=Path(STDIN_NAME), source=standard_input())
         job = job_of(options, evaluator.cache.policy)
     except UserError as error:

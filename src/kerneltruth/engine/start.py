@@ -206,7 +206,8 @@ def _time_suite(options: AuditRequest, runner: Runner, start: float) -> Events[T
 def _time(options: TimeRequest) -> Events[TimeDocument]:
     """Time one file."""
     start = time.monotonic()
-    _require_file(options.file)
+    if options.source is None:
+        _require_file(options.file)
     if options.profile and shutil.which("ncu") is None:
         raise EnvironmentFault(
             "--profile: ncu is not installed; Nsight Compute comes with the CUDA toolkit"

@@ -19,9 +19,10 @@ class NamedCandidate:
     """A kernel to judge, where a name or a task of its own is needed.
 
     Attributes:
-        what: a path, a source text or a function.
+        what: a path, a source text or a function; a folder or the name of a package with `entry`.
         name: how its report calls it; None takes the file's or the function's name.
         task: what it must compute, instead of the `task` of the call.
+        entry: the function to call, instead of the `entry` of the call.
 
     Examples:
         >>> answer = kt.NamedCandidate(relu, name="answer 3", task="relu")
@@ -32,6 +33,7 @@ class NamedCandidate:
     what: str | PathLike[str] | Function
     name: str | None = None
     task: str | None = None
+    entry: str | None = None
 
 
 Judgeable: TypeAlias = (
@@ -46,16 +48,38 @@ class Source:
     Attributes:
         name: how its report calls it.
         file: its file, or what stands for one.
-        text: its source.
+        text: its source; None for a folder or a package, whose entry says what it is.
         entry: the function to call; None finds it.
         task: its own task, if it has one.
     """
 
     name: str
     file: str
-    text: str
+    text: str | None
     entry: str | None = None
     task: str | None = None
+
+    def with_entry(self, entry: str | None) -> Source:
+        """Return it as the entry of an option says, with the text of its files.
+
+        Raises:
+            UserError: a folder has no such entry, or none is named.
+        """
+        from kerneltruth.library.link import as_argument
+        from kerneltruth.runner.packages import names_module, read_package
+
+        entry = self.entry or entry
+        if self.text is not None and not names_module(entry):
+            return replace(self, entry=entry)
+        if entry is None or not names_module(entry):
+            raise UserError(
+                f"cannot judge {self.file!r}: it is a folder; name its entry, such as "
+                "entry='ops:softmax', or a file in it"
+            )
+        try:
+            return replace(self, text=read_package(Path(self.file), entry), entry=None)
+        except UserError as error:
+            raise UserError(as_argument(str(error))) from error
 
 
 def source_in(what: Judgeable) -> Source:
@@ -67,7 +91,8 @@ def source_in(what: Judgeable) -> Source:
     match what:
         case NamedCandidate():
             found = source_in(what.what)
-            return replace(found, name=what.name or found.name, task=what.task)
+            entry = what.entry or found.entry
+            return replace(found, name=what.name or found.name, task=what.task, entry=entry)
         case (str() as name, inner):
             return replace(source_in(inner), name=name)
         case str() if is_text(what):
@@ -90,7 +115,10 @@ def is_text(given: str) -> bool:
 
 def _in_file(path: Path) -> Source:
     from kerneltruth.runner.candidate import read_source
+    from kerneltruth.runner.packages import installed
 
     if path.is_dir():
-        raise UserError(f"cannot judge {str(path)!r}: it is a folder; name a Python file")
+        return Source(name=path.resolve().name, file=str(path.absolute()), text=None)
+    if not path.exists() and installed(str(path)) is not None:
+        return Source(name=str(path), file=str(path), text=None)
     return Source(name=path.name, file=str(path.absolute()), text=read_source(path))

@@ -234,7 +234,7 @@ class Judge:
             >>> timing.shapes[0].baselines["eager"].outcome in ("faster", "tie", "slower")
             True
         """
-        source = source_in(candidate)
+        source = source_in(candidate).with_entry(None)
         about = TimeMessage(
             file=source.file,
             source=source.text,

@@ -216,10 +216,10 @@ def _closed() -> UserError:
 
 
 def _error(refused: QuestionRefused) -> KernelTruthError:
-    return _FAULTS[refused.fault](_as_argument(refused.reason))
+    return _FAULTS[refused.fault](as_argument(refused.reason))
 
 
-def _as_argument(reason: str) -> str:
+def as_argument(reason: str) -> str:
     """Name arguments where a message names options of the command, but for shown commands."""
     parts = reason.split("`")
     for place in range(0, len(parts), 2):

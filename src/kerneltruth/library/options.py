@@ -30,7 +30,8 @@ class CheckOptions(TypedDict, total=False):
         suite: where the task is looked for, such as `core` or `kernelbench:PATH`.
         reference: a file of the user's own with a function and `inputs()`, which is the task.
         tasks: a file of the user's own that declares tasks.
-        entry: the function to call, by its name; by default it is found.
+        entry: the function to call, by its name; by default it is found. Of a folder or an
+            installed package it is `MODULE:FUNCTION`, such as `pkg.ops:softmax`.
         contract: what decides: `published`, `core` (the default) or `torch`.
         cases: how many cases are judged; by default 48, or more where the task promises more.
         seed: of all cases; by default one that is drawn when the Judge is made.
@@ -80,12 +81,13 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         known = ", ".join(CheckOptions.__annotations__)
         raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
     task, tasks = named_in(options.get("task"), options.get("tasks"))
+    source = source.with_entry(options.get("entry"))
     given = options.get("seed")
     out = options.get("out")
     message = CheckMessage(
         file=source.file,
         source=source.text,
-        entry=source.entry or options.get("entry"),
+        entry=source.entry,
         task=source.task or task,
         suite=suite_in(options.get("suite"), options.get("reference"), tasks),
         contract=options.get("contract", CONTRACT),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -157,8 +156,11 @@ class KernelJudge:
     def _placed(self, kernel: Judgeable) -> Judgeable:
         from kerneltruth.library.candidates import is_text
 
-        is_path = isinstance(kernel, PathLike) or (isinstance(kernel, str) and not is_text(kernel))
-        return self._test.path.parent / Path(kernel) if is_path else kernel  # type: ignore[arg-type]
+        if not isinstance(kernel, str | PathLike) or (isinstance(kernel, str) and is_text(kernel)):
+            return kernel
+        path = self._test.path.parent / kernel
+        # A name that is no path may be that of an installed package.
+        return kernel if str(kernel).isidentifier() and not path.exists() else path
 
 
 def _shortly(call: Callable[[], R]) -> R:

@@ -23,6 +23,7 @@ from kerneltruth.report.figures import PLAIN_TORCH, pairs
 from kerneltruth.report.kernel_words import whose_work
 
 DECLINED_SHOWN = 3
+READS_SHOWN = 6
 _STYLES = {"pass": "bold green", "unsupported_here": "yellow", "infra": "yellow"}
 OWN_WEIGHTS = "drawn by its constructor, at the reference's seed"
 
@@ -96,6 +97,11 @@ def counts_view(document: ChecksDocument) -> RenderableType:
     return Text.assemble(*between, f" in {document.seconds:.1f} s")
 
 
+def _some(files: Sequence[str]) -> str:
+    shown = ", ".join(files[:READS_SHOWN])
+    return shown if len(files) <= READS_SHOWN else f"{shown}, and {len(files) - READS_SHOWN} more"
+
+
 def _verdict(table: Table, document: CheckDocument) -> None:
     verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     if document.torch_only:
@@ -146,6 +152,8 @@ def _work(table: Table, document: CheckDocument) -> None:
 
 
 def _noted(table: Table, document: CheckDocument) -> None:
+    if document.candidate.reads:
+        table.add_row("reads", _some(document.candidate.reads))
     if document.own_weights:
         table.add_row("weights", f"{OWN_WEIGHTS}: {document.own_weights}")
     for note in document.interface:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from kerneltruth.errors import CandidateError, UserError
+from kerneltruth.runner.bundle import Bundle, bundle_in, parsed
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
 # On other devices kernels in these languages are interpreted, or do not run at all.
@@ -33,19 +34,28 @@ _MODELS = ("ModelNew", "Model")
 GENERIC_ENTRIES = ("kernel_function", "run", *_MODELS)
 _KERNEL_DECORATORS = {"jit", "autotune", "heuristics"}
 _CUDA_NAMES = {"load_inline", "cpp_extension", "CUDAExtension", "RawKernel", "RawModule"}
+_HOLD_KERNELS = (".so", ".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp", ".ptx", ".cubin")
+# What every library calls that nvcc has built with kernels in it.
+_CUDA_REGISTERS = b"__cudaRegisterFunction"
 # Packages without kernels besides PyTorch's own; Triton's kernels are its decorated functions.
 _NO_KERNELS = ("torch", "numpy", "triton", "typing_extensions", "einops")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A kernel under judgement. `entry` is the task's name if the task was inferred from it."""
+    """A kernel under judgement.
+
+    Attributes:
+        entry: the task's name if the task was inferred from it.
+        reads: the files that it may read beside its source, which holds them.
+    """
 
     source: str
     path: str
     sha256: str
     language: Language
     entry: str
+    reads: tuple[str, ...] = ()
 
 
 def load_candidate(
@@ -102,6 +112,8 @@ def standard_input() -> str:
 
 def above_tests(text: str) -> str:
     """Return a file's text without the tests that some benchmarks put below a candidate."""
+    if bundle_in(text) is not None:
+        return text
     return "" if text.startswith(TESTS_BELOW) else text.partition("\n" + TESTS_BELOW)[0]
 
 
@@ -128,11 +140,15 @@ def read_candidate(
             f"unknown task {task!r}; nearest: {', '.join(nearest)}; see `kerneltruth tasks`"
         )
     tree = _parse(source, path)
+    bundle = bundle_in(source)
     definitions = _definitions(tree, {*_MODELS, entry or task or ""})
+    if bundle is not None:
+        definitions = {bundle.function: [1]}
     found = _named_entry(definitions, path, task_names) if task is None else None
     if task is not None:
         names = (entry or task, task, *GENERIC_ENTRIES)
-        found = next((n for n in names if n in definitions), None)
+        own = None if bundle is None else bundle.function
+        found = next((n for n in names if n in definitions), own)
     if found is None:
         raise CandidateError(_no_entry(definitions, path, entry or task))
     lines = definitions[found]
@@ -145,8 +161,9 @@ def read_candidate(
         source=source,
         path=path,
         sha256=hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
-        language=_language(tree),
+        language=_language(tree) if bundle is None else _language_of(tree, bundle),
         entry=found,
+        reads=() if bundle is None else tuple(sorted(bundle.files)),
     )
 
 
@@ -168,6 +185,9 @@ def public_functions(source: str, path: str) -> tuple[str, ...]:
     Raises:
         CandidateError: it is not Python.
     """
+    bundle = bundle_in(source)
+    if bundle is not None:
+        return (bundle.function,)
     functions = [s for s in _parse(source, path).body if isinstance(s, ast.FunctionDef)]
     found = (n for s in functions for n in _bound(s, ()) if not n.startswith(("_", "test_")))
     return tuple(dict.fromkeys(found))
@@ -218,7 +238,11 @@ def is_torch_only(candidate: Candidate) -> bool:
     if candidate.language != "torch":
         return False
     imported = _imported(_parse(candidate.source, candidate.path))
-    return imported <= {*sys.stdlib_module_names, *_NO_KERNELS}
+    if any(Path(name).suffix in _HOLD_KERNELS for name in candidate.reads):
+        return False
+    own = {name.partition("/")[0].removesuffix(".py") for name in candidate.reads}
+    own |= {"."} if candidate.reads else set()
+    return imported - own <= {*sys.stdlib_module_names, *_NO_KERNELS}
 
 
 def _imported(tree: ast.Module) -> set[str]:
@@ -235,10 +259,11 @@ def _parse(source: str, path: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return parsed(source)
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
-        message = f"{path} is not Python: {line}{error.msg}; correct the file"
+        file = path if bundle_in(source) is None else f"{path}: {error.filename}"
+        message = f"{file} is not Python: {line}{error.msg}; correct the file"
         raise CandidateError(message) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise CandidateError(f"{path} is not Python: {error}; correct the file") from error
@@ -310,6 +335,11 @@ def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _language_of(tree: ast.Module, bundle: Bundle) -> Language:
+    built = (data for name, data in bundle.files.items() if name.endswith(".so"))
+    return "cuda" if any(_CUDA_REGISTERS in data for data in built) else _language(tree)
 
 
 def _language(tree: ast.Module) -> Language:

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
+from kerneltruth.runner.bundle import parsed
+
 _BLOCK_NAME = re.compile(r"BLOCK|TILE|CHUNK|^NUM_(?!WARPS|STAGES|CTAS)", re.IGNORECASE)
 _BLOCK_RANGE = range(2, 65537)
 # Smaller sizes are tried anyway.
@@ -69,7 +71,7 @@ def nodes_of(source: str) -> tuple[ast.AST, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return tuple(ast.walk(tree))

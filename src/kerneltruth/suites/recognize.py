@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from kerneltruth.errors import CandidateError, UserError
+from kerneltruth.runner.bundle import parsed
 from kerneltruth.runner.candidate import (
     GENERIC_ENTRIES,
     Candidate,
@@ -90,7 +91,7 @@ def _check_parameters(candidate: Candidate, task: Task) -> None:
     Raises:
         CandidateError: it has too few parameters, or needs more.
     """
-    tree = ast.parse(candidate.source)
+    tree = parsed(candidate.source)
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     function = functions.get(candidate.entry)
     if function is None or function.decorator_list:

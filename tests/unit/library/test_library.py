@@ -72,6 +72,53 @@ def test_a_source_that_is_no_candidate_for_a_known_task_has_a_verdict():
     assert report.score == 0.0
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """A plain folder with a kernel in two modules."""
+    made = tmp_path / "mine"
+    made.mkdir()
+    (made / "low.py").write_text("def least(x): return x.clamp(min=0)\n")
+    (made / "ops.py").write_text("from low import least\ndef relu(x): return least(x)\n")
+    return made
+
+
+def test_a_folder_is_judged_by_its_entry(folder):
+    report = kt.check(folder, task="relu", entry="ops:relu", **FEW)
+
+    assert (report.passed, report.name) == (True, "mine")
+    assert report.document.candidate.reads == ("low.py", "ops.py")
+
+
+def test_a_named_candidate_brings_its_entry(folder):
+    named = kt.NamedCandidate(folder, name="mine", entry="ops:relu")
+    with kt.Judge(device="cpu", workers=1, targets=()) as judge:
+        (report,) = judge.check_many([named], task="relu", cases=2)
+    assert (report.passed, report.document.candidate.reads) == (True, ("low.py", "ops.py"))
+
+
+def test_an_installed_package_is_judged_by_its_name(folder, monkeypatch):
+    (folder / "__init__.py").touch()
+    (folder / "ops.py").write_text("from .low import least\ndef relu(x): return least(x)\n")
+    monkeypatch.syspath_prepend(folder.parent)
+
+    assert kt.check("mine", task="relu", entry="mine.ops:relu", **FEW).passed
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (None, "it is a folder; name its entry, such as entry='ops:softmax', or a file in it"),
+        ("relu", "it is a folder; name its entry"),
+        ("ops:gelu", "entry 'ops:gelu': ops.py defines no 'gelu'; it has relu"),
+    ],
+)
+def test_a_folder_without_its_entry_is_one_line(folder, entry, said):
+    with pytest.raises(kt.UserError) as caught:
+        kt.check(folder, task="relu", entry=entry, **FEW)
+    assert said in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
 def test_an_unknown_task_is_the_users_mistake():
     with pytest.raises(kt.UserError, match="unknown task 'rleu'"):
         kt.check(RIGHT, task="rleu", **FEW)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import math
 import textwrap
@@ -20,6 +19,7 @@ from kerneltruth.explain.reproducer.judging import JUDGING
 from kerneltruth.oracle.dtypes import DTYPES, NAMES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
+from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
 
@@ -129,19 +129,6 @@ def _notes(expectation: Expectation) -> list[str]:
     if any(o.spec.compare == "contract" for o in expectation.outputs):
         notes.append("what was returned broke a claim that only kerneltruth can check: replay it")
     return notes
-
-
-def source_literal(source: str) -> str:
-    """Return the source as an exact Python literal, readable if possible."""
-    for quotes in ("'''", '"""'):
-        for prefix in ("r", ""):
-            literal = f"{prefix}{quotes}{source}{quotes}"
-            try:
-                if ast.literal_eval(literal) == source:
-                    return literal
-            except (SyntaxError, ValueError):
-                continue
-    return repr(source)
 
 
 def _input(value: Tensor, placed: Placed) -> dict[str, Any]:
