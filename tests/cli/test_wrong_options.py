@@ -43,7 +43,7 @@ def mistake(kt, good, tmp_path, monkeypatch):
         (("--seed", str(2**64)), "--seed"),
         (("--timeout", "0"), "--timeout"),
         (("--color", "red"), "--color"),
-        (("another.py",), "another.py"),
+        (("--entry", "relu:"), "it is a file, and --entry MODULE:FUNCTION needs its folder"),
     ],
 )
 def test_a_wrong_option_is_the_users_mistake(mistake, options, says):
@@ -86,7 +86,7 @@ def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tm
     ("arguments", "says"),
     [
         (("chekc", "kernel.py"), "check"),
-        (("check",), "file"),
+        (("check",), "FILE"),
         (("tasks", "softmaxx"), "nearest: softmax"),
         (("tasks", "--suite", "odd"), "must be one of"),
         (("audit", "--only", "softmaxx"), "nearest: softmax"),
@@ -142,5 +142,5 @@ def test_commands_that_judge_many_kernels_take_workers(kt, command):
     assert all(option in ran.out for option in ("--out", "--workers", "--timeout"))
 
 
-def test_check_judges_one_kernel_and_takes_no_workers(kt):
+def test_check_judges_one_kernel_at_a_time_and_takes_no_workers(kt):
     assert "--workers" not in kt("check", "--help").out
