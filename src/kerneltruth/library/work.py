@@ -16,12 +16,13 @@ from kerneltruth.clock.device.lock import checking
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.verdict import CompileError, Infra, Verdict
 from kerneltruth.engine.check_document import check_document
+from kerneltruth.engine.devices import cuda_devices
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.one_file import Judged, judge
 from kerneltruth.engine.policy import choose_policy
 from kerneltruth.engine.requests import CheckRequest, Step, TimeRequest
 from kerneltruth.engine.run_directory import environment
-from kerneltruth.errors import CandidateError
+from kerneltruth.errors import CandidateError, EnvironmentFault
 from kerneltruth.library.messages import (
     Checked,
     CheckMessage,
@@ -64,9 +65,10 @@ class QuestionWorker:
             return self._timed(job.number, job.about)
         options = request_of(job.about)
         judged = self._judged(options)
-        if judged.document.verdict == "infra" and not options.keep:
+        if judged.document.verdict == "infra":
+            _require_present(self._runner.device)
             # As `run` does: what ended by chance, such as a killed process, goes well again.
-            judged = self._judged(options)
+            judged = judged if options.keep else self._judged(options)
         return answer(job.number, judged)
 
     def _judged(self, options: CheckRequest) -> Judged:
@@ -106,6 +108,22 @@ class QuestionWorker:
         fields = structs.asdict(about) | {"file": Path(about.file)}
         steps = time_file(TimeRequest(**fields), self._runner, time.monotonic())
         return encoded(Timed(number=number, document=_last(steps)))
+
+
+def _require_present(device: str) -> None:
+    """Raise if the device is there no longer, so that no further candidate is tried on it.
+
+    Raises:
+        EnvironmentFault: it is gone.
+    """
+    if device == "cpu":
+        return
+    present = cuda_devices()
+    if int(device.removeprefix("cuda:")) >= present:
+        raise EnvironmentFault(
+            f"device {device} is gone: this machine shows {present} CUDA devices now; make a new "
+            "Judge on another device"
+        )
 
 
 def request_of(about: CheckMessage) -> CheckRequest:
