@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 
 from kerneltruth.errors import UserError
 from kerneltruth.library.functions import source_of
+from kerneltruth.library.own_package import package_of
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -100,12 +102,21 @@ def source_in(what: Judgeable) -> Source:
         case str() | PathLike():
             return _in_file(Path(what))
         case _ if callable(what):
-            taken = source_of(what)
-            return Source(name=taken.entry, file=taken.file, text=taken.text, entry=taken.entry)
+            return _of_function(what)
     raise UserError(
         f"cannot judge {type(what).__name__}: give a path, a source text, a function, or a "
         "(name, source) pair"
     )
+
+
+def _of_function(function: Function) -> Source:
+    """Return the source of a function: with the package that it imports from, if it does."""
+    taken = source_of(function)
+    package = package_of(inspect.unwrap(function), taken.text)
+    if package is None:
+        return Source(name=taken.entry, file=taken.file, text=taken.text, entry=taken.entry)
+    made = Source(name=taken.entry, file=str(package.folder), text=None)
+    return made.with_entry(package.entry)
 
 
 def is_text(given: str) -> bool:

@@ -36,7 +36,7 @@ def read_package(path: Path, entry: str) -> str:
     named = _ENTRY.fullmatch(entry)
     if named is None:
         raise UserError(f"--entry {entry!r}: must be MODULE:FUNCTION, such as pkg.ops:softmax")
-    root, folder = _placed(path)
+    root, folder = _placed(path, named[1])
     module, function = _module(root, folder, named[1], entry), named[2]
     files = dict(_files(root, folder))
     bundle = Bundle(module=module, function=function, files=files)
@@ -47,11 +47,13 @@ def read_package(path: Path, entry: str) -> str:
     return bundle_text(bundle)
 
 
-def _placed(path: Path) -> tuple[Path, Path]:
+def _placed(path: Path, module: str) -> tuple[Path, Path]:
     """Return the folder that Python must search, and the file or folder of the candidate in it."""
     if path.is_dir():
         folder = path.resolve()
-        is_package = (folder / "__init__.py").is_file()
+        # A package of a namespace has no such file.
+        named = module.partition(".")[0] == folder.name and _file_of(folder, module) is None
+        is_package = named or (folder / "__init__.py").is_file()
         return (folder.parent if is_package else folder), folder
     if path.exists():
         raise UserError(

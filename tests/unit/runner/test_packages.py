@@ -43,6 +43,12 @@ def test_a_package_is_imported_by_its_name_which_the_entry_may_leave_out(write, 
     assert [*found.files] == ["kernels/__init__.py", "kernels/ops.py"]
 
 
+def test_a_folder_without_init_is_a_package_where_the_entry_names_it(write):
+    found = bundle_in(read_package(write(ops_py=OPS), "kernels.ops:relu"))
+
+    assert (found.module, [*found.files]) == ("kernels.ops", ["kernels/ops.py"])
+
+
 def test_an_entry_may_stand_in_a_package_itself(write):
     folder = write(impl_py=OPS)
     (folder / "__init__.py").write_text("from .impl import relu\n")
