@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Paths = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="The kernel files to judge; a folder stands for those below it, - for standard input.",
     ),
 ]
