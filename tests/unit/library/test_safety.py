@@ -20,6 +20,15 @@ RIGHT = "import torch\n\ndef relu(x):\n    return x.clamp(min=0)\n"
 WRONG = "import torch\n\ndef relu(x):\n    return x.clamp(min=1)\n"
 SLOW = "import time\ntime.sleep(60)\n" + RIGHT
 FEW = {"task": "relu", "cases": 4}
+# In every way.
+USES = {
+    "check": "judge.check(RIGHT, **FEW)",
+    "check_many": "list(judge.check_many([RIGHT], **FEW))",
+    "acheck": "asyncio.run(judge.acheck(RIGHT, **FEW))",
+    "acheck_many": "asyncio.run(anext(judge.acheck_many([RIGHT], **FEW)))",
+    "time": "judge.time(RIGHT, task='relu')",
+    "with": "judge.__enter__()",
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +40,8 @@ def judge():
 def script(text, *, timeout=60, **how):
     """Run a program that uses the library; return its end and what it printed."""
     program = "import os, sys, threading, time\nimport kerneltruth as kt\n"
-    program += f"RIGHT = {RIGHT!r}\nSLOW = {SLOW!r}\nFEW = {FEW!r}\n" + textwrap.dedent(text)
+    program += f"RIGHT = {RIGHT!r}\nSLOW = {SLOW!r}\nFEW = {FEW!r}\nUSES = {[*USES.values()]!r}\n"
+    program += textwrap.dedent(text)
     return subprocess.run(
         [sys.executable, "-X", "dev", "-c", program],
         capture_output=True,
@@ -167,14 +177,21 @@ def test_a_closed_stream_leaves_the_judge_usable(judge):
     assert judge.check(RIGHT, **FEW).passed
 
 
-def test_a_judge_cannot_be_used_after_it_is_closed():
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_judge_cannot_be_used_after_it_is_closed(use):
     judge = kt.Judge(device="cpu")
     judge.close()
 
-    with pytest.raises(kt.UserError, match="this Judge is closed"):
-        judge.check(RIGHT, **FEW)
-    with pytest.raises(kt.UserError, match="this Judge is closed"):
-        judge.check_many([RIGHT])
+    with pytest.raises(kt.UserError, match="this Judge is closed; make another"):
+        eval(use)
+
+
+def test_a_judge_that_is_closed_while_it_judges_says_so():
+    judge = kt.Judge(device="cpu", workers=1)
+    threading.Timer(1.0, judge.close).start()
+
+    with pytest.raises(kt.UserError, match="closed before the answer came; keep it open"):
+        judge.check(SLOW, **FEW)
 
 
 def test_a_dead_server_is_one_clear_line():
@@ -231,10 +248,13 @@ def test_a_forked_child_judges_with_a_server_of_its_own():
         kt.check(RIGHT, device="cpu", **FEW)
         sys.stdout.flush()
         if os.fork() == 0:
-            try:
-                judge.check(RIGHT, **FEW)
-            except kt.UserError as error:
-                print(str(error).partition(" ")[0], "refused")
+            import asyncio
+            for use in USES:
+                try:
+                    eval(use)
+                except kt.UserError as error:
+                    print(" ".join(str(error).split()[:3]), end=", ")
+            judge.close()
             print("child", kt.check(RIGHT, device="cpu", **FEW).verdict)
             sys.exit()
         print("ended", os.wait()[1])
@@ -242,7 +262,8 @@ def test_a_forked_child_judges_with_a_server_of_its_own():
         print("parent", judge.check(RIGHT, **FEW).verdict, again.verdict)
     """)
 
-    assert ran.stdout.splitlines() == ["this refused", "child pass", "ended 0", "parent pass pass"]
+    refused = "this Judge belongs, " * len(USES)
+    assert ran.stdout.splitlines() == [f"{refused}child pass", "ended 0", "parent pass pass"]
     assert ran.stderr == ""
 
 
