@@ -56,6 +56,17 @@ def package(tmp_path, monkeypatch):
     return write
 
 
+@pytest.fixture
+def own(tmp_path):
+    """A reference of the user's own, with small inputs."""
+    path = tmp_path / "reference.py"
+    path.write_text(
+        "import torch\ndef relu(x):\n    return torch.relu(x)\n"
+        "def inputs():\n    return (torch.randn(4, 8),)\n"
+    )
+    return path
+
+
 def test_a_folder_is_judged_with_its_modules_and_data(kt, package):
     ran = kt(*CHECK, package(0), "--entry", "ops:relu", "--json")
 
@@ -121,6 +132,40 @@ def test_a_built_extension_comes_with_it(kt, tmp_path, monkeypatch):
     assert "relu.so" in found["candidate"]["reads"]
 
 
+def test_a_cuda_file_beside_it_is_neither_pass_nor_fail_without_a_gpu(kt, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fast").mkdir()
+    (tmp_path / "fast" / "k.cu").write_text("__global__ void k() {}")
+    (tmp_path / "fast" / "ops.py").write_text(
+        "from pathlib import Path\n"
+        "from torch.utils.cpp_extension import load\n"
+        "built = load('built', [str(Path(__file__).with_name('k.cu'))])\n"
+        "def relu(x):\n    return built.relu(x)\n"
+    )
+    ran = kt(*CHECK, "fast", "--entry", "ops:relu", "--json")
+
+    found = json.loads(ran.out)
+    assert (ran.code, found["verdict"]) == (3, "unsupported_here")
+    assert (found["candidate"]["language"], found["torch_only"]) == ("cuda", False)
+
+
+def test_a_folder_is_timed(kt, package, own):
+    folder = package(0)
+    (folder / "ops.py").write_text("def relu(x):\n    return x.clamp(min=0)\n")
+    words = ("--against", "eager", "--budget", "0", "--device", "cpu", "--json")
+    found = json.loads(kt("time", folder, "--entry", "ops:relu", "--reference", own, *words).out)
+
+    assert found["candidate"]["reads"][0] == "mine/__init__.py"
+    assert found["shapes"][0]["candidate_us"] > 0
+
+
+def test_a_wrong_entry_is_not_timed(kt, package):
+    ran = kt("time", package(0), "--entry", "ops:gelu", "--device", "cpu")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "ops.py defines no 'gelu'; it has relu" in ran.err
+
+
 def test_a_module_that_does_not_import_is_a_compile_error(kt, package):
     folder = package(0)
     (folder / "sizes.py").write_text("import nothing_of_this_name\n")
@@ -158,12 +203,7 @@ def test_folders_are_several_candidates_where_the_entry_says_so(kt, package, tmp
     assert found["counts"] == {"passed": 2, "failed": 0, "not_judged": 0, "refused": 1}
 
 
-def test_a_reference_of_ones_own_is_the_task_of_a_folder(kt, package, tmp_path):
-    package(0)
-    (tmp_path / "reference.py").write_text(
-        "import torch\ndef relu(x):\n    return torch.relu(x)\n"
-        "def inputs():\n    return (torch.randn(4, 8),)\n"
-    )
-    ran = kt(*CHECK, "mine", "--entry", "ops:relu", "--reference", "reference.py", "--json")
+def test_a_reference_of_ones_own_is_the_task_of_a_folder(kt, package, own):
+    ran = kt(*CHECK, package(0), "--entry", "ops:relu", "--reference", own, "--json")
 
     assert json.loads(ran.out)["verdict"] == "pass"

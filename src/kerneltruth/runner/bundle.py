@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -113,7 +114,9 @@ def bundle_in(source: str) -> Bundle | None:
 
 
 def parsed(source: str) -> ast.Module:
-    """Parse a candidate's source: for a bundle, all of its modules as one, the entry's last.
+    """Parse a candidate's source: of a bundle, the modules that its entry imports, as one.
+
+    The entry's module comes last.
 
     Raises:
         Exception: as `ast.parse`, of the entry's module.
@@ -121,15 +124,47 @@ def parsed(source: str) -> ast.Module:
     bundle = bundle_in(source)
     if bundle is None:
         return ast.parse(source)
-    body: list[ast.stmt] = []
-    for name, text in sorted(bundle.modules.items(), key=lambda file: file[0] == bundle.own):
-        try:
-            body += ast.parse(text, name).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            # Python reads only what is imported.
-            if name == bundle.own:
-                raise
-    return ast.Module(body=body, type_ignores=[])
+    if bundle.own is None:
+        return ast.Module(body=[], type_ignores=[])
+    modules = bundle.modules
+    trees = {bundle.own: ast.parse(modules[bundle.own], bundle.own)}
+    todo = [*_imported_by(bundle.own, trees[bundle.own]), *_packages_of(bundle.own)]
+    while todo:
+        name = todo.pop()
+        if name in modules and name not in trees:
+            # What is no Python fails where it is imported.
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                trees[name] = ast.parse(modules[name], name)
+                todo += _imported_by(name, trees[name])
+    own = trees.pop(bundle.own)
+    return ast.Module(body=[s for t in (*trees.values(), own) for s in t.body], type_ignores=[])
+
+
+def _imported_by(name: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the paths at which modules may be that a module imports."""
+    package = name.split("/")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _paths_of(alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            base = [*base, *(node.module or "").split(".")] if node.module else base
+            yield from _paths_of(base)
+            for alias in node.names:
+                yield from _paths_of([*base, alias.name])
+
+
+def _paths_of(parts: Sequence[str]) -> Iterator[str]:
+    """Yield where a module may be, and the packages that are imported with it."""
+    path = "/".join(parts)
+    yield f"{path}.py"
+    yield from _packages_of(f"{path}/")
+
+
+def _packages_of(name: str) -> Iterator[str]:
+    parts = name.split("/")[:-1]
+    return ("/".join([*parts[: n + 1], "__init__.py"]) for n in range(len(parts)))
 
 
 def source_literal(source: str) -> str:

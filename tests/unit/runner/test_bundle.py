@@ -89,6 +89,36 @@ def test_it_is_read_as_the_code_of_all_its_modules():
     assert block_sizes(found.source) == (64,)
 
 
+@pytest.mark.parametrize(
+    ("line", "language"),
+    [
+        ("from . import k", "triton"),
+        ("from .k import kernel", "triton"),
+        ("import pkg.k", "triton"),
+        ("from pkg import k", "triton"),
+        ("def late():\n    from .between import kernel", "triton"),
+        ("from .nothing import kernel", "torch"),
+        ("import triton", "torch"),
+    ],
+)
+def test_what_the_entry_does_not_import_says_nothing_of_it(line, language):
+    triton = "import triton\n@triton.jit\ndef kernel(x): pass\n"
+    made = bundle(
+        ops=f"{line}\ndef double(x): return x\n",
+        k=triton,
+        between="from .k import kernel\n",
+    )
+
+    assert read(made).language == language
+
+
+def test_a_package_that_is_imported_with_its_module_counts():
+    made = bundle(ops="def double(x): return x\n")
+    files = {**made.files, "pkg/__init__.py": b"import triton\n@triton.jit\ndef kernel(x): pass\n"}
+
+    assert read(Bundle(module="pkg.ops", function="double", files=files)).language == "triton"
+
+
 def test_a_module_that_is_no_python_matters_only_where_it_is_the_entrys():
     right = "def double(x): return x\n"
     assert read(bundle(ops=right, other="def (:\n")).entry == "double"
