@@ -17,6 +17,7 @@ from typing import Any
 
 _MARK = "# A candidate of several files: the entry is {function} of the module {module}.\n"
 _BEGINNING = _MARK.partition("{")[0]
+# Findings hold it: another loader is one more that `bundle_in` must know.
 _LOADER = '''
 
 def _entry():
@@ -81,15 +82,19 @@ def bundle_text(bundle: Bundle) -> str:
         for name, data in bundle.files.items()
         if name not in texts
     }
+    return _text(bundle.module, bundle.function, texts, packed)
+
+
+def _text(module: str, function: str, texts: Mapping[str, str], packed: Mapping[str, str]) -> str:
     shown = [f"{name!r}: {source_literal(text)}," for name, text in sorted(texts.items())]
     others = [f"{name!r}: {data!r}," for name, data in sorted(packed.items())]
     return "".join(
         (
-            _MARK.format(function=bundle.function, module=bundle.module),
-            f"MODULE, FUNCTION = {bundle.module!r}, {bundle.function!r}\n",
+            _MARK.format(function=function, module=module),
+            f"MODULE, FUNCTION = {module!r}, {function!r}\n",
             "\n".join(["TEXTS = {", *shown, "}", "PACKED = {", *others, "}"]),
             _LOADER,
-            f"{bundle.function} = _entry()\n",
+            f"{function} = _entry()\n",
         )
     )
 
@@ -106,11 +111,12 @@ def bundle_in(source: str) -> Bundle | None:
         data: dict[str, str] = _value(packed)
         files = {name: text.encode() for name, text in named.items()}
         files |= {n: zlib.decompress(base64.b85decode(d)) for n, d in data.items()}
-        found = Bundle(module=module, function=function, files=files)
+        # Anything else would be read as one thing and run as another. The packed text is taken as
+        # it is, since another zlib would pack it otherwise.
+        is_one = _text(module, function, named, data) == source
     except (SyntaxError, ValueError, TypeError, AttributeError, zlib.error, RecursionError):
         return None
-    # Anything else would be read as one thing and run as another.
-    return found if bundle_text(found) == source else None
+    return Bundle(module=module, function=function, files=files) if is_one else None
 
 
 def parsed(source: str) -> ast.Module:

@@ -121,12 +121,7 @@ def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
     """
     total = 0
     for path in _walk(folder):
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise UserError(
-                f"cannot read {str(path)!r}: {error.strerror}; make it readable, or move it away"
-            ) from error
+        data = _read(path)
         total += len(data)
         if total > MOST_BYTES:
             raise UserError(
@@ -134,6 +129,15 @@ def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
                 "stored with findings; move away what the entry does not need"
             )
         yield path.relative_to(root).as_posix(), data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"cannot read {str(path)!r}: {error.strerror}; make it readable, or move it away"
+        ) from error
 
 
 def _walk(folder: Path) -> Iterator[Path]:

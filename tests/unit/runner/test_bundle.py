@@ -1,8 +1,10 @@
 """A candidate of several files is one text, which means exactly these files."""
 
 import ast
+import base64
 import runpy
 import sys
+import zlib
 
 import pytest
 
@@ -39,6 +41,15 @@ def test_a_text_holds_the_bytes_of_its_files(data):
 
     assert bundle_in(bundle_text(made)) == made
     assert above_tests(bundle_text(made)) == bundle_text(made)
+
+
+def test_a_text_that_another_zlib_has_packed_means_the_same():
+    made = Bundle(module="ops", function="f", files={"ops.py": b"", "data": b"\xff" * 1000})
+    as_here, as_there = (
+        base64.b85encode(zlib.compress(b"\xff" * 1000, level)).decode() for level in (9, 0)
+    )
+
+    assert bundle_in(bundle_text(made).replace(as_here, as_there)) == made
 
 
 def test_what_only_looks_like_one_is_none():
