@@ -265,12 +265,7 @@ class Judge:
                 f"this Judge belongs to process {self._pid}; make one in this process, after the "
                 "fork"
             )
-        declared = sys.modules.get("kerneltruth.suites.declared")
-        if declared is not None and declared.RUNNING:
-            raise UserError(
-                "a kernel is judged while the file's tasks are read; put the call under "
-                '`if __name__ == "__main__":`'
-            )
+        _refuse_recursion()
         with self._lock:
             if self._closed:
                 raise UserError("this Judge is closed; make another, or use it within its block")
@@ -282,6 +277,22 @@ class Judge:
         """Return how many questions are asked before the first answer."""
         of_list = AHEAD_OF_LIST if isinstance(candidates, Sequence) else 0
         return max(of_list, AHEAD * self._linked().workers)
+
+
+def _refuse_recursion() -> None:
+    """Refuse a call in a file that a judge imports, where each would lead to another.
+
+    Raises:
+        UserError: this process imports a file of tasks, or a candidate.
+    """
+    for name, running, doing in (
+        ("kerneltruth.suites.declared", "RUNNING", "its file's tasks are read"),
+        ("kerneltruth.runner.child.entry", "IMPORTING", "its own file is imported"),
+    ):
+        if getattr(sys.modules.get(name), running, ()):
+            raise UserError(
+                f'a kernel is judged while {doing}; put the call under `if __name__ == "__main__":`'
+            )
 
 
 def _of_a_task(report: Report) -> Report:

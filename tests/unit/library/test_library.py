@@ -72,6 +72,16 @@ def test_a_source_that_is_no_candidate_for_a_known_task_has_a_verdict():
     assert report.score == 0.0
 
 
+def test_a_kernel_whose_file_judges_it_when_imported_is_not_judged_for_ever():
+    text = CLIPPED + "\nimport kerneltruth as kt\nkt.check(relu, task='relu')\n"
+    report = kt.check(text, task="relu", **FEW)
+
+    assert report.verdict == "compile_error"
+    assert 'its own file is imported; put the call under `if __name__ == "__main__":`' in (
+        report.detail
+    )
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A plain folder with a kernel in two modules."""

@@ -16,6 +16,9 @@ from kerneltruth.runner import emulation
 from kerneltruth.runner.child import binding, models
 from kerneltruth.runner.protocol import Load
 
+# The candidate's file while it is imported: calls in it of the library would judge it again.
+IMPORTING: list[str] = []
+
 
 class _NoEntry(Exception):
     """The source loaded but has no such entry."""
@@ -75,7 +78,12 @@ def import_entry(load: Load, device: torch.device) -> CandidateEntry:
     Raises:
         Exception: whatever the source raises, or that it has no such entry.
     """
-    found = getattr(_import(load), load.entry, None)
+    IMPORTING.append(load.filename)
+    try:
+        module = _import(load)
+    finally:
+        IMPORTING.pop()
+    found = getattr(module, load.entry, None)
     if not callable(found):
         raise _NoEntry(f"the source loads, and has no callable {load.entry!r}")
     return CandidateEntry(found=found, device=device)
