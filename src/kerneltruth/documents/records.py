@@ -6,7 +6,7 @@ import re
 from typing import Literal, get_args
 
 import msgspec
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from kerneltruth import __version__
 from kerneltruth.documents.case import Case
@@ -128,14 +128,14 @@ class CandidateRef(Model, frozen=True, kw_only=True):
 
     Attributes:
         reads: of a folder or a package, the files that the source holds, which are all that the
-            candidate may read.
+            candidate may read; left out for one file.
     """
 
     sha256: str
     path: str
     language: str
     entry: str
-    reads: tuple[str, ...] = ()
+    reads: tuple[str, ...] | UnsetType = UNSET
 
 
 class BinaryRecord(Model, frozen=True, kw_only=True):

@@ -14,8 +14,7 @@ from kerneltruth.clock.device.lock import checking
 from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import PeerVerdict
-from kerneltruth.documents.model import model_of
-from kerneltruth.documents.records import Attempt, CandidateRef, Judgement
+from kerneltruth.documents.records import Attempt, Judgement
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut
 from kerneltruth.engine.devices import begin
@@ -237,7 +236,8 @@ def without_diagnosis(attempt: Attempt) -> str:
 
 def lost(job: EvaluationRequest, reason: str) -> Evaluation:
     """Return the result of a job whose judge was lost."""
-    ref = model_of(CandidateRef, job.candidate)
     verdict = Infra(reason=reason)
-    attempt = Attempt(task=job.task, candidate=ref, verdict=verdict, cases=0, failed=0)
+    attempt = Attempt(
+        task=job.task, candidate=job.candidate.ref, verdict=verdict, cases=0, failed=0
+    )
     return Evaluation(attempt=attempt)

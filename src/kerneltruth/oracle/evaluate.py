@@ -10,7 +10,6 @@ from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import (
     Attempt,
     BinaryRecord,
-    CandidateRef,
     Judgement,
 )
 from kerneltruth.documents.verdict import (
@@ -76,7 +75,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     yield AttemptEnded(
         attempt=Attempt(
             task=session.task.key,
-            candidate=model_of(CandidateRef, session.candidate),
+            candidate=session.candidate.ref,
             torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
             verdict=with_kernel_required(verdict, kernel) if plan.require_kernel else verdict,
             contract=plan.contract,

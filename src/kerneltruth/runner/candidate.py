@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from msgspec import UNSET
+
+from kerneltruth.documents.records import CandidateRef
 from kerneltruth.errors import CandidateError, UserError
 from kerneltruth.runner.bundle import Bundle, bundle_in, parsed
 
@@ -47,7 +50,7 @@ class Candidate:
 
     Attributes:
         entry: the task's name if the task was inferred from it.
-        reads: the files that it may read beside its source, which holds them.
+        reads: the files that it may read beside its source, which holds them, if it has several.
     """
 
     source: str
@@ -56,6 +59,17 @@ class Candidate:
     language: Language
     entry: str
     reads: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> CandidateRef:
+        """The candidate as results name it."""
+        return CandidateRef(
+            sha256=self.sha256,
+            path=self.path,
+            language=self.language,
+            entry=self.entry,
+            reads=self.reads or UNSET,
+        )
 
 
 def load_candidate(

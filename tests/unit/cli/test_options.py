@@ -27,6 +27,7 @@ SHOWN = {"as_json", "junit", "annotations", "exit_code"}
 # A file of tasks is a suite, and so is a reference.
 SUITE = {"tasks", "reference"}
 MADE = {
+    "check": {"paths"},
     "run": {"stage", "method", "model"},
     "generate": {"price_prompt", "price_completion"},
     "replay": {"findings", "seed"},

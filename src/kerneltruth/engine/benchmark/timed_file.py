@@ -16,8 +16,7 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import dumps, model_of
-from kerneltruth.documents.records import CandidateRef
+from kerneltruth.documents.model import dumps
 from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ProfiledKernel, TimeDocument
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
@@ -87,7 +86,7 @@ def _time_file(
     document = TimeDocument(
         task=task.key,
         device=device_name(runner.device),
-        candidate=model_of(CandidateRef, candidate),
+        candidate=candidate.ref,
         torch_only=is_torch_only(candidate),
         **own,
         profile=profiled,
