@@ -100,6 +100,7 @@ def test_a_folder_stands_for_the_kernels_below_it(kt, tmp_path):
         "a/.hidden/two.py",
         "b/one.py",
         "run/candidates/c.py",
+        "b/test_one.py",
     ):
         (tmp_path / "k" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "k" / name).write_text(RIGHT)
@@ -108,6 +109,19 @@ def test_a_folder_stands_for_the_kernels_below_it(kt, tmp_path):
 
     assert [each["candidate"]["path"] for each in found["checks"]] == ["k/a/one.py", "k/b/one.py"]
     assert found["refused"] == []
+
+
+def test_a_reference_in_the_folder_is_no_candidate_and_is_learned_once(kt, tmp_path):
+    (tmp_path / "k").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "k" / f"{name}.py").write_text(RIGHT)
+    (tmp_path / "k" / "ref.py").write_text(
+        RIGHT + "def inputs():\n    return (torch.randn(4, 8),)\n"
+    )
+    ran = kt(*CHECK, "k", "--reference", "k/ref.py")
+
+    assert ran.out.split("\n\n")[-1].startswith("2 passed in ")
+    assert ran.err.count("learned relu(") == 1
 
 
 def test_one_run_holds_them_all_and_goes_on_where_it_stopped(kt, candidate, tmp_path):

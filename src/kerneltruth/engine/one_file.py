@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -98,11 +98,19 @@ def judge(
         UserError: an option is wrong.
     """
     job = job_of(options, evaluator.cache.policy)
+    yield from learned(options.suite)
     if options.keep:
         return (yield from _stored(options, evaluator, job, machine, start))
     attempt, script = yield from _judge(evaluator, job, options)
     found = findings_in(attempt, machine(), policy=evaluator.cache.policy)
     return _judged(options, found, None, start, script)
+
+
+def learned(suite: str | None) -> Iterator[Step]:
+    """Yield what was learned of a reference of the user's own, if the suite is one."""
+    own = own_reference(suite)
+    if own is not None and own[0].function is not None:
+        yield Step(done=0, total=1, text=in_one_line(*own), notable=True)
 
 
 def _stored(
@@ -244,9 +252,6 @@ def _judge(
 ) -> Generator[Step, None, tuple[Attempt, str]]:
     """Judge the job; return the attempt, and the script of its failure."""
     judgements: list[Judgement] = []
-    own = own_reference(options.suite)
-    if own is not None and own[0].function is not None:
-        yield Step(done=0, total=1, text=in_one_line(*own), notable=True)
     task = find(job.task)
     total = evaluator.cache.deals.planned_cases(task, job.plan, evaluator.runner.device)
     with CandidateSession(

@@ -12,7 +12,7 @@ from kerneltruth.documents.checks import CheckCounts, CheckDocument, ChecksDocum
 from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.verdict import NOT_JUDGED
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.one_file import job_of, judge_into, run_of
+from kerneltruth.engine.one_file import job_of, judge_into, learned, run_of
 from kerneltruth.engine.policy import choose_policy
 from kerneltruth.engine.requests import (
     CheckRequest,
@@ -51,13 +51,15 @@ def judge_files(request: ChecksRequest, runner: Runner, start: float) -> Events[
     with opened(request.each.suite, runner) as suite:
         each = replace(request.each, suite=suite)
         evaluator = Evaluator(policy=choose_policy(each.bounds, tf32=each.tf32), runner=runner)
-        found = list(_found(request.paths, each, evaluator))
+        left_out = Path((request.each.suite or "").partition(":")[2]).resolve()
+        found = list(_found(request.paths, each, evaluator, left_out))
         files = [file for file in found if isinstance(file, FileToJudge)]
         reasons = {file.reason for file in found if isinstance(file, RefusedFile)}
         if not files and len(reasons) == 1:
             raise UserError(reasons.pop())
         if not files:
             return _document((yield from _judged_in(None, found, evaluator)), start, None)
+        yield from learned(suite)
         with run_of(each, evaluator, [file.job for file in files]) as store:
             known = store.done()
             ended = yield from _judged_in(store, found, evaluator)
@@ -91,13 +93,16 @@ def _judged_in(
 
 
 def _found(
-    paths: tuple[Path, ...], each: CheckRequest, evaluator: Evaluator
+    paths: tuple[Path, ...], each: CheckRequest, evaluator: Evaluator, left_out: Path
 ) -> Iterator[FileToJudge | RefusedFile]:
-    """Yield the files of the paths in turn, and what is wrong with a path."""
+    """Yield the files of the paths in turn, and what is wrong with a path.
+
+    `left_out` is no candidate where a folder holds it: the reference, or the file of tasks.
+    """
     seen: set[Path] = set()
     for path in paths:
         try:
-            inner = (path,) if names_module(each.entry) else _files(path)
+            inner = (path,) if names_module(each.entry) else _files(path, left_out)
             if len(inner) == 1 and inner[0].resolve() in seen:
                 raise UserError(f"{path}: it is named twice; name it once")
         except UserError as error:
@@ -109,7 +114,7 @@ def _found(
                 yield _file(file, each, evaluator)
 
 
-def _files(path: Path) -> tuple[Path, ...]:
+def _files(path: Path, left_out: Path) -> tuple[Path, ...]:
     """Return the file, or the Python files below a folder in the order of their names.
 
     Raises:
@@ -119,7 +124,7 @@ def _files(path: Path) -> tuple[Path, ...]:
         return (path,)
     if not path.exists():
         raise UserError(f"cannot read {str(path)!r}: there is no such file; name a Python file")
-    kernels = tuple(_below(path))
+    kernels = tuple(file for file in _below(path) if file.resolve() != left_out)
     if not kernels:
         raise UserError(f"{path}: the folder has no Python files; name one that has")
     return kernels
@@ -130,7 +135,7 @@ def _below(folder: Path) -> Iterator[Path]:
         # The candidates of a run are judged already.
         return
     for path in sorted(folder.iterdir(), key=lambda p: p.name):
-        if is_passed_over(path.name):
+        if is_passed_over(path.name) or path.name.startswith("test_"):
             continue
         if path.is_dir() and not path.is_symlink():
             yield from _below(path)
