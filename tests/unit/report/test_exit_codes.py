@@ -3,7 +3,12 @@
 import pytest
 
 from blank_documents import document
-from kerneltruth.documents.checks import ReplayDocument, ReplayResult
+from kerneltruth.documents.checks import (
+    CheckCounts,
+    ChecksDocument,
+    ReplayDocument,
+    ReplayResult,
+)
 from kerneltruth.documents.runs import (
     AuditDocument,
     AuditKernel,
@@ -34,6 +39,20 @@ from kerneltruth.report import exit_codes
 )
 def test_a_check_is_good_bad_or_not_judged(verdict, code):
     assert exit_codes.of_check(verdict) == code
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({"passed": 2}, 0),
+        ({"passed": 2, "not_judged": 1}, 3),
+        ({"passed": 2, "not_judged": 1, "failed": 1}, 1),
+        ({"passed": 2, "not_judged": 1, "failed": 1, "refused": 1}, 2),
+    ],
+)
+def test_several_files_are_as_good_as_the_worst(counts, code):
+    several = document(ChecksDocument, counts=document(CheckCounts, **counts))
+    assert exit_codes.of_checks(several) == code
 
 
 def audit(*kernels):

@@ -1,10 +1,14 @@
 """Progress of a command's steps."""
 
+import sys
+
 import pytest
 
-from kerneltruth.engine.requests import Step
+from kerneltruth.documents.checks import RefusedFile
+from kerneltruth.engine.requests import FileEnded, Step
 from kerneltruth.errors import Interrupted
 from kerneltruth.report.progress import follow
+from kerneltruth.report.terminal import say
 
 
 def steps(notable=False):
@@ -26,6 +30,26 @@ def test_ordinary_steps_in_quick_succession_print_no_line_in_a_pipe(capsys):
 def test_notable_steps_are_lines_on_standard_error(capsys):
     follow(steps(notable=True), quiet=False)
     assert capsys.readouterr() == ("", "1/2 case 1\n2/2 case 2\n")
+
+
+def files():
+    for name in ("a.py", "b.py"):
+        ended = RefusedFile(path=name, reason="")
+        yield FileEnded(done=1, total=2, text=name, path=name, ended=ended)
+    return {"answer": 42}
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_became_of_a_file_is_shown_on_standard_output_as_it_ends(
+    terminal, capsys, monkeypatch
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+
+    found = follow(files(), quiet=False, show=lambda file: say(file.path))
+
+    assert found == {"answer": 42}
+    assert capsys.readouterr().out == "a.py\nb.py\n"
 
 
 def test_a_reader_of_progress_may_leave(monkeypatch):
