@@ -112,11 +112,18 @@ def source_in(what: Judgeable) -> Source:
 def _of_function(function: Function) -> Source:
     """Return the source of a function: with the package that it imports from, if it does."""
     taken = source_of(function)
+    alone = Source(name=taken.entry, file=taken.file, text=taken.text, entry=taken.entry)
     package = package_of(inspect.unwrap(function), taken.text)
     if package is None:
-        return Source(name=taken.entry, file=taken.file, text=taken.text, entry=taken.entry)
-    made = Source(name=taken.entry, file=str(package.folder), text=None)
-    return made.with_entry(package.entry)
+        return alone
+    try:
+        made = Source(name=taken.entry, file=str(package.folder), text=None)
+        return made.with_entry(package.entry)
+    except UserError:
+        if package.relative:
+            raise
+        # Too large; PYTHONPATH may lead the candidate's process to the package.
+        return alone
 
 
 def is_text(given: str) -> bool:

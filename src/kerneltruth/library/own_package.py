@@ -13,10 +13,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageOfFunction:
-    """The folder of a package, and the entry in it, as `pkg.ops:softmax`."""
+    """The package that a function needs.
+
+    Attributes:
+        folder: of the package.
+        entry: the function in it, as `pkg.ops:softmax`.
+        relative: whether it imports relatively, which nothing but the package allows.
+    """
 
     folder: Path
     entry: str
+    relative: bool
 
 
 def package_of(function: Callable[..., Any], text: str) -> PackageOfFunction | None:
@@ -39,7 +46,9 @@ def package_of(function: Callable[..., Any], text: str) -> PackageOfFunction | N
         return None
     relative, absolute = _imports(text, top)
     if relative or (absolute and not _is_installed(Path(folder))):
-        return PackageOfFunction(folder=Path(folder), entry=f"{name}:{function.__name__}")
+        return PackageOfFunction(
+            folder=Path(folder), entry=f"{name}:{function.__name__}", relative=relative
+        )
     return None
 
 

@@ -1,12 +1,15 @@
 """A function of a package comes with the package, where its source imports from it."""
 
 import importlib
+import pathlib
 import sys
 
 import pytest
 
+from kerneltruth.errors import UserError
 from kerneltruth.library import own_package
 from kerneltruth.library.candidates import source_in
+from kerneltruth.runner import packages
 from kerneltruth.runner.bundle import bundle_in
 
 
@@ -57,6 +60,17 @@ def test_an_installed_package_stays_where_it_is(imported, tmp_path, monkeypatch)
     monkeypatch.setattr(own_package.sysconfig, "get_paths", lambda: paths)
 
     assert bundle_in(source_in(module.relu).text) is None
+
+
+def test_a_package_that_is_too_large_is_left_to_python_unless_it_is_needed(imported, monkeypatch):
+    monkeypatch.setattr(packages, "MOST_BYTES", 8)
+    absolute = imported("from mine.low import least\n" + USES).relu
+    assert bundle_in(source_in(absolute).text) is None
+
+    (pathlib.Path(sys.modules["mine.ops"].__file__)).write_text("from .low import least\n" + USES)
+    relative = importlib.reload(sys.modules["mine.ops"]).relu
+    with pytest.raises(UserError, match="its files are over 0 MiB"):
+        source_in(relative)
 
 
 def test_a_function_of_a_file_alone_needs_no_package():
