@@ -73,6 +73,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Refuse a mark that nothing would follow: pytest does not call such methods itself."""
+    if not item.stash.get(_RETURNS, False):
+        return
+    from unittest import TestCase
+
+    if issubclass(getattr(item, "cls", None) or object, TestCase):
+        pytest.fail(
+            f"{item.name} has the mark kernel and is a method of unittest.TestCase, which cannot "
+            "return a kernel; write a function",
+            pytrace=False,
+        )
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Judge the kernel that a marked test returns."""
     if not pyfuncitem.stash.get(_RETURNS, False):

@@ -117,6 +117,11 @@ def test_paths_begin_beside_the_test_and_texts_are_judged(run, pytester):
         ),
         (f"{MARKED}def test():\n    return 'none.py'\n", "none.py': No such file"),
         (
+            f"import unittest\n{MARKED}class TestRelu(unittest.TestCase):\n"
+            "    def test(self):\n        return relu\n",
+            "test has the mark kernel and is a method of unittest.TestCase",
+        ),
+        (
             f"{MARKED}def test():\n    def relu(x):\n        return x\n    return relu\n",
             "only a function at the top level",
         ),
