@@ -19,6 +19,7 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.expressions import Rule, Variants, names_of, spread_out
 from kerneltruth.tasks.model import (
+    ALWAYS,
     BACKWARD,
     CALL,
     CORE,
@@ -54,7 +55,8 @@ class Declaration:
         where: what further names in expressions stand for: functions of dims, attributes and each
             other by name, or `Variants`.
         attributes: for each attribute, further values to try beside its default.
-        outputs: dtype and comparison of each output.
+        outputs: dtype and comparison of each output; by default one, or one for each input that the
+            operator always writes.
         dtypes: the main dtypes.
         extended_dtypes: dtypes that are tried less often.
         constraints: expressions of dims and attributes that must hold.
@@ -64,8 +66,8 @@ class Declaration:
         tolerance: absolute error by dtype that is right for a task of a user's file; for one of a
             published benchmark, what that admits (the `fixed` bound, and a peer's check).
         mutates: inputs that the operator writes in place, by contract, with the condition under
-            which it does. They are compared as the outputs of their name; if there are none, and
-            nothing is returned, as the outputs in order.
+            which it does. Each is compared as the output of its name: the reference returns what
+            must be in it.
         may_overwrite: inputs that a kernel may write and return, with the condition.
         values: inclusive range to which every real input is clamped, if the operator has one.
         layouts: False if a non-contiguous input makes no sense.
@@ -105,7 +107,7 @@ class Declaration:
     suite: str = CORE
     where: Mapping[str, Rule] = field(default_factory=dict)
     attributes: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
-    outputs: Sequence[Output] = (Output(),)
+    outputs: Sequence[Output] | None = None
     dtypes: Sequence[str] = FLOATS
     extended_dtypes: Sequence[str] = ()
     constraints: Sequence[str] = ()
@@ -142,7 +144,8 @@ class Declaration:
     def _task(self, parsed: Signature) -> Task:
         promises = self._promises()
         dims = tuple(_dim(symbol, role) for symbol, role in self.dims.items())
-        always = dict.fromkeys(self.mutates, "True")
+        given = self.mutates
+        mutates = given if isinstance(given, Mapping) else dict.fromkeys(given, ALWAYS)
         return Task(
             name=parsed.name,
             category=self.category,
@@ -151,7 +154,7 @@ class Declaration:
             description=" ".join((*self.description.split(), *_said(promises))),
             dims=dims,
             arguments=tuple(self._arguments(parsed, promises)),
-            outputs=tuple(self.outputs),
+            outputs=_outputs(mutates) if self.outputs is None else tuple(self.outputs),
             reference=self.reference,
             dtypes=tuple(self.dtypes),
             extended_dtypes=tuple(self.extended_dtypes),
@@ -160,7 +163,7 @@ class Declaration:
             bytes=self.bytes,
             benchmark=_benchmark(self.benchmark, dims, own=self.inputs is not None),
             tolerance=dict(self.tolerance),
-            mutates=self.mutates if isinstance(self.mutates, Mapping) else always,
+            mutates=mutates,
             may_overwrite=dict(self.may_overwrite),
             values=self.values,
             layouts=self.layouts,
@@ -213,6 +216,12 @@ def _dim(symbol: str, given: Role | Dim) -> Dim:
     if dim.symbol != symbol:
         raise DeclarationError(f"dims: {symbol!r} is given as {dim.symbol!r}; use one name")
     return dim
+
+
+def _outputs(mutates: Mapping[str, str]) -> tuple[Output, ...]:
+    """Return the outputs of a declaration that names none."""
+    written = [name for name, condition in mutates.items() if condition == ALWAYS]
+    return tuple(Output(name=name) for name in written or (OUT,))
 
 
 def _own(inputs: Callable[..., Mapping[str, Any]]) -> Callable[..., Mapping[str, Any]]:

@@ -31,6 +31,8 @@ CALL = "_call"
 PLAIN_CALL = "plain"
 # Its value, and the name of the tensor, if the caller passes a tensor for the result.
 OUT = "out"
+# The condition of an input that every call writes.
+ALWAYS = "True"
 # Its value if the gradient of the result is requested.
 BACKWARD = "backward"
 # Its value, before the tensor's name, if a number replaces a tensor.

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import Derived, TensorSpec
 from kerneltruth.tasks.expressions import FUNCTIONS, Variants, compiled, names_of
-from kerneltruth.tasks.model import DTYPE, OUT, Task
+from kerneltruth.tasks.model import ALWAYS, DTYPE, OUT, Task
 
 DTYPES = (
     *("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2"),
@@ -43,8 +43,30 @@ def check(task: Task, drawn_from: Sequence[str] = ()) -> None:
     wrong = [f"{dtype}: {t}" for dtype, t in task.tolerance.items() if not t >= 0]
     if wrong:
         raise DeclarationError(f"tolerance {wrong[0]}: give an absolute error of 0 or more")
+    _check_outputs(task)
+
+
+def _check_outputs(task: Task) -> None:
+    """Refuse a task whose call writes what nothing is compared with."""
     if not task.outputs:
         raise DeclarationError("no output: give outputs=(Output(), ...), one for each result")
+    tensors = [t.name for t in task.tensors]
+    for what, named in (("mutates", task.mutates), ("may_overwrite", task.may_overwrite)):
+        strange = next((name for name in named if name not in tensors), None)
+        if strange is not None:
+            raise DeclarationError(
+                f"{what} {strange!r}: it is no tensor of the signature; name one of {_all(tensors)}"
+            )
+    names = [o.name for o in task.outputs]
+    written = {**task.mutates, **({OUT: ALWAYS} if task.promises.out else {})}
+    for name, condition in written.items():
+        if name not in names:
+            what = "out=True" if name == OUT else f"mutates {name!r}"
+            when = "" if condition == ALWAYS else f", when={condition!r}"
+            raise DeclarationError(
+                f"{what}: no output has that name; add Output(name={name!r}{when}) to outputs, and "
+                "return what a kernel must write to it"
+            )
 
 
 def _check_names(task: Task) -> None:

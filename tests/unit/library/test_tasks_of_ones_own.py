@@ -115,3 +115,58 @@ def test_a_task_that_is_declared_in_no_file_is_the_users_mistake(judge):
     exec(DECLARED, names)
     with pytest.raises(kt.UserError, match="its reference stands in no file"):
         judge.check(KERNEL, task=names["DOUBLED"])
+
+
+IN_PLACE = """
+import kerneltruth as kt
+
+DOUBLED = kt.task(
+    "doubled(x[M, N], y[M, N])",
+    dims={"M": "batch", "N": "spatial"},
+    reference=lambda x, y: x + y,
+    mutates=("x",),
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "passes"),
+    [
+        ("x.add_(y)", True),
+        ("x.add_(y); return x", True),
+        ("return x + y", False),
+        ("r = x + y; x.zero_(); return r", False),
+    ],
+)
+def test_what_is_written_by_contract_is_what_counts(judge, tmp_path, kernel, passes):
+    task = declared_in(tmp_path / "my_tasks.py", IN_PLACE)
+
+    assert judge.check(f"def doubled(x, y): {kernel}", task=task, **FEW).passed == passes
+
+
+@pytest.mark.parametrize(
+    ("task", "kernel"),
+    [
+        (
+            "kernelbenchx/index_fill_",
+            "def index_fill_(dim, x, index, value=1.5):\n"
+            "    r = x.clone(); r.transpose(0, dim)[index] = value; {}return r",
+        ),
+        (
+            "kernelbenchx/matrix_vector_dot",
+            "def matrix_vector_dot(A, x, y, alpha=1.0, beta=1.0):\n"
+            "    n = alpha * (A @ x) + beta * y; {}return n @ x",
+        ),
+        (
+            "tritonbench/scaled_add_dot",
+            "def scaled_add_dot(y, x, alpha=0.5):\n    n = y + alpha * x; {}return n @ n",
+        ),
+    ],
+)
+def test_a_published_task_that_writes_an_argument_compares_it(judge, task, kernel):
+    written = "x" if "index" in task else "y"
+    right = f"{written}.copy_({'r' if 'index' in task else 'n'}); "
+
+    assert judge.check(kernel.format(right), task=task, **FEW).passed
+    assert not judge.check(kernel.format(""), task=task, **FEW).passed
+    assert not judge.check(kernel.format(f"{written}.zero_(); "), task=task, **FEW).passed

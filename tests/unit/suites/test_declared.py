@@ -90,6 +90,26 @@ def test_what_a_declaration_need_not_say_has_a_default(file):
         ("x + by", "x.add_(by)", r":9: the reference of shifted changes its arguments; compute on"),
         ("x + by", "torch.rand_like(x)", r":9: .* differs from call to call; draw nothing at rand"),
         ("x + by,", "x + by,\n    outputs=(),", r":6: no output: give outputs="),
+        (
+            "x + by,",
+            "x + by,\n    mutates=('z',),",
+            r":6: mutates 'z': it is no tensor .* one of x$",
+        ),
+        (
+            "x + by,",
+            "x + by,\n    mutates=('x',), outputs=(Output(),),",
+            r":6: mutates 'x': no output has that name; add Output\(name='x'\) to outputs",
+        ),
+        (
+            "x + by,",
+            "x + by,\n    mutates={'x': 'by > 0'},",
+            r":6: mutates 'x': .* add Output\(name='x', when='by > 0'\)",
+        ),
+        (
+            "x + by,",
+            "x + by,\n    out=True, outputs=(Output(name='y'),),",
+            r":6: out=True: no output has that name; add Output\(name='out'\)",
+        ),
         ("x + by,", "x + by,\n    dtype=1,", r":6: task\(\) got an unexpected keyword .*'dtype'"),
         ("x + by,", "x + by,\n    dtypes=('fp16',),", r":6: dtype 'fp16': must be one of float32"),
         ("x + by,", "x + by,\n    tolerance={'int8': -1},", r":6: tolerance int8: -1: give an abs"),

@@ -118,6 +118,7 @@ def test_complex_outputs_follow_the_working_precision():
 def test_inputs_are_written_when_the_condition_holds_and_they_are_there():
     declared = declare(
         "f(x[M], mean[M]?, training=False, inplace=False)",
+        outputs=(Output(), Output(name="mean", when="training")),
         mutates={"mean": "training"},
         may_overwrite={"x": "inplace"},
     )
