@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kerneltruth.errors import UserError
 from kerneltruth.library.functions import source_of
 from kerneltruth.library.own_package import package_of
+
+if TYPE_CHECKING:
+    from kerneltruth.tasks.model import Task
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -34,7 +37,7 @@ class NamedCandidate:
 
     what: str | PathLike[str] | Function
     name: str | None = None
-    task: str | None = None
+    task: str | Task | None = None
     entry: str | None = None
 
 
@@ -59,7 +62,7 @@ class Source:
     file: str
     text: str | None
     entry: str | None = None
-    task: str | None = None
+    task: str | Task | None = None
 
     def with_entry(self, entry: str | None) -> Source:
         """Return it as the entry of an option says, with the text of its files.
@@ -97,6 +100,10 @@ def source_in(what: Judgeable) -> Source:
             return replace(found, name=what.name or found.name, task=what.task, entry=entry)
         case (str() as name, inner):
             return replace(source_in(inner), name=name)
+        case str() if not what.strip():
+            raise UserError(
+                f"cannot judge {what!r}: it is empty; give a path, a source text, or a function"
+            )
         case str() if is_text(what):
             return Source(name="<source>", file="candidate.py", text=what)
         case str() | PathLike():

@@ -10,16 +10,19 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Judgeable, Source, source_in
 from kerneltruth.library.link import ServerLink
 from kerneltruth.library.messages import Checked, Timed, TimeMessage
-from kerneltruth.library.options import CheckOptions, message_of, several, suite_in
+from kerneltruth.library.options import CheckOptions, asked_of, message_of, require_valid, several
 from kerneltruth.library.report import Report, report_of
 from kerneltruth.library.streams import astreamed, streamed
+
+if TYPE_CHECKING:
+    from kerneltruth.tasks.model import Task
 
 # Questions ahead of the answers, for each judge; a list is sent further ahead, so that judges find
 # candidates of one task.
@@ -65,12 +68,12 @@ class Judge:
                 the command; none of them saves up to a second for each new kernel.
 
         Raises:
-            UserError: both `device` and `devices`, or fewer than one worker.
+            UserError: both `device` and `devices`, or workers or a seed that are no such number.
         """
         if device is not None and devices is not None:
             raise UserError("Judge: give device or devices, not both")
-        if workers is not None and workers < 1:
-            raise UserError(f"Judge: workers={workers}: must be at least 1")
+        _require_number("workers", workers, 1)
+        _require_number("seed", seed, 0)
         self._devices = several(devices if devices is not None else [device or "auto"])
         self._workers = workers
         self._targets = several(targets)
@@ -203,9 +206,11 @@ class Judge:
         self,
         candidate: Judgeable,
         *,
-        task: str | None = None,
+        task: str | Task | None = None,
         suite: str | None = None,
         reference: str | os.PathLike[str] | None = None,
+        tasks: str | os.PathLike[str] | None = None,
+        entry: str | None = None,
         against: Sequence[str] = (),
         dtype: str | None = None,
         budget: float = 2.0,
@@ -217,9 +222,11 @@ class Judge:
 
         Args:
             candidate: as for `check`.
-            task: what it computes; by default the function's name says it.
-            suite: where the task is looked for.
-            reference: a file of the user's own, which is the task.
+            task: as for `check`.
+            suite: as for `check`.
+            reference: as for `check`.
+            tasks: as for `check`.
+            entry: as for `check`.
             against: the baselines: `eager`, `compile`, `control`; by default the usual ones.
             dtype: in which it is timed; by default the task's own.
             budget: seconds for each shape.
@@ -234,18 +241,20 @@ class Judge:
             >>> timing.shapes[0].baselines["eager"].outcome in ("faster", "tie", "slower")
             True
         """
-        source = source_in(candidate).with_entry(None)
+        source = source_in(candidate).with_entry(entry)
+        name, where = asked_of(source.task or task, suite, reference, tasks)
         about = TimeMessage(
             file=source.file,
             source=source.text,
             entry=source.entry,
-            task=source.task or task,
-            suite=suite_in(suite, reference),
+            task=name,
+            suite=where,
             dtype=dtype,
-            baselines=tuple(against),
+            baselines=several(against),
             budget_s=budget,
             deadline_s=timeout,
         )
+        require_valid(about)
         answer = _awaited(self._linked().ask(about))
         assert isinstance(answer, Timed)
         return answer.document
@@ -277,6 +286,11 @@ class Judge:
         """Return how many questions are asked before the first answer."""
         of_list = AHEAD_OF_LIST if isinstance(candidates, Sequence) else 0
         return max(of_list, AHEAD * self._linked().workers)
+
+
+def _require_number(name: str, value: object, least: int) -> None:
+    if value is not None and not (type(value) is int and value >= least):
+        raise UserError(f"Judge: {name}={value!r}: must be a whole number of at least {least}")
 
 
 def _refuse_recursion() -> None:

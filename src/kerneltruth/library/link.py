@@ -29,7 +29,6 @@ from kerneltruth.library.messages import (
     Cancel,
     Checked,
     CheckMessage,
-    Question,
     QuestionRefused,
     Ready,
     Settings,
@@ -96,6 +95,7 @@ class ServerLink:
         """
         future: Future[Checked | Timed] = Future()
         number = next(self._numbers)
+        question = encoded(Ask(number=number, about=about))
         with self._lock:
             self._open[number] = future
             if self._reader is None:
@@ -103,7 +103,7 @@ class ServerLink:
                     target=self._read, name="kerneltruth-answers", daemon=True
                 )
                 self._reader.start()
-        self._send(Ask(number=number, about=about))
+        self._send(question)
         future.add_done_callback(lambda done: self._forget(number) if done.cancelled() else None)
         return future
 
@@ -125,10 +125,10 @@ class ServerLink:
         assert isinstance(first, Ready)
         return first
 
-    def _send(self, question: Question) -> None:
+    def _send(self, question: bytes) -> None:
         try:
             with self._sending:
-                self._pipe.send_bytes(encoded(question))
+                self._pipe.send_bytes(question)
         except OSError as error:
             raise self._lost() from error
         except BaseException:
@@ -142,7 +142,7 @@ class ServerLink:
             known = self._open.pop(number, None)
         if known is not None and self.usable:
             with contextlib.suppress(KernelTruthError):
-                self._send(Cancel(number=number))
+                self._send(encoded(Cancel(number=number)))
 
     def _read(self) -> None:
         """Complete futures until no question is open."""

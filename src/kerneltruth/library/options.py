@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast, get_args
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast, get_args
 
 from kerneltruth.documents.model import parse, plain
 from kerneltruth.engine.requests import CONTRACT, Explain
 from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Source
-from kerneltruth.library.messages import CheckMessage
+from kerneltruth.library.messages import CheckMessage, TimeMessage
 
 if TYPE_CHECKING:
     from kerneltruth.tasks.model import Task
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # As of the command: a day, and more cases than any task has.
 MOST_S = 86_400.0
 MOST_CASES = 10**6
+# The name of an argument, its value, and the least and the most of it.
+Limit: TypeAlias = tuple[str, float | None, tuple[float, float]]
 
 
 class CheckOptions(TypedDict, total=False):
@@ -80,16 +82,17 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
     if unknown:
         known = ", ".join(CheckOptions.__annotations__)
         raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
-    task, tasks = named_in(options.get("task"), options.get("tasks"))
     source = source.with_entry(options.get("entry"))
+    suites = (options.get(name) for name in ("suite", "reference", "tasks"))
+    task, suite = asked_of(source.task or options.get("task"), *suites)
     given = options.get("seed")
     out = options.get("out")
     message = CheckMessage(
         file=source.file,
         source=source.text,
         entry=source.entry,
-        task=source.task or task,
-        suite=suite_in(options.get("suite"), options.get("reference"), tasks),
+        task=task,
+        suite=suite,
         contract=options.get("contract", CONTRACT),
         cases=options.get("cases"),
         seed=seed if given is None else given,
@@ -100,7 +103,7 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         explain=options.get("explain", "brief"),
         out=None if out is None else str(Path(out).absolute()),
     )
-    _require_valid(message)
+    require_valid(message)
     return message
 
 
@@ -109,59 +112,87 @@ def several(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
 
 
-def _require_valid(message: CheckMessage) -> None:
-    """Refuse what the server could not read, or the command would not take."""
-    if message.explain not in get_args(Explain):
+def require_valid(message: CheckMessage | TimeMessage) -> None:
+    """Refuse what the server could not read, or the command would not take.
+
+    Raises:
+        UserError: it is such.
+    """
+    called = "check" if isinstance(message, CheckMessage) else "time"
+    if isinstance(message, CheckMessage) and message.explain not in get_args(Explain):
         known = ", ".join(get_args(Explain))
         raise UserError(f"explain={message.explain!r}: must be one of {known}")
     try:
-        parse(CheckMessage, plain(message))
+        parse(type(message), plain(message))
     except UserError as error:
-        raise UserError(f"check: {str(error).partition(': ')[2]}; see CheckOptions") from error
-    for name, value, (least, most) in (
-        ("cases", message.cases, (1, MOST_CASES)),
-        ("seed", message.seed, (0, 2**64 - 1)),
-        ("timeout", message.deadline_s, (0.1, MOST_S)),
-    ):
+        said = str(error).partition(": ")[2]
+        raise UserError(f"{called}: {said}; see the arguments of `{called}`") from error
+    except TypeError as error:
+        raise UserError(f"{called}: {error}; give text, numbers and paths") from error
+    if isinstance(message, TimeMessage):
+        limits: tuple[Limit, ...] = (("budget", message.budget_s, (0.01, MOST_S)),)
+    else:
+        limits = (("cases", message.cases, (1, MOST_CASES)), ("seed", message.seed, (0, 2**64 - 1)))
+    for name, value, (least, most) in (*limits, ("timeout", message.deadline_s, (0.1, MOST_S))):
         if value is not None and not least <= value <= most:
             raise UserError(f"{name}={value!r}: must be from {least} to {most}")
 
 
-def named_in(
-    task: str | Task | None, tasks: str | os.PathLike[str] | None
-) -> tuple[str | None, str | os.PathLike[str] | None]:
-    """Return a task's name and its file of declarations; the server runs that file.
+def asked_of(
+    task: str | Task | None,
+    suite: str | None,
+    reference: str | os.PathLike[str] | None,
+    tasks: str | os.PathLike[str] | None,
+) -> tuple[str | None, str | None]:
+    """Return the name of a task and its suite, of which arguments give one or the other.
+
+    Raises:
+        UserError: two suites are given, or a task is declared where no server can read it.
+    """
+    if not hasattr(task, "reference"):
+        return task, _suite_in(suite, reference, tasks)
+    declared = cast("Task", task)
+    return declared.name, _suite_in(suite, reference, tasks or _file_of(declared))
+
+
+def _file_of(task: Task) -> str:
+    """Return the file that declares a task; the server runs it.
 
     Raises:
         UserError: the task is declared in no file.
     """
-    if not hasattr(task, "reference"):
-        return task, tasks
-    task = cast("Task", task)
     code = getattr(task.reference, "__code__", None)
     if code is None or not Path(code.co_filename).is_file():
         raise UserError(
             f"task {task.name!r}: its reference stands in no file; declare it in a file, and give "
             "tasks=FILE"
         )
-    return task.name, code.co_filename if tasks is None else tasks
+    return str(code.co_filename)
 
 
-def suite_in(
+def _suite_in(
     suite: str | None,
-    reference: str | os.PathLike[str] | None = None,
-    tasks: str | os.PathLike[str] | None = None,
+    reference: str | os.PathLike[str] | None,
+    tasks: str | os.PathLike[str] | None,
 ) -> str | None:
     """Return the suite that arguments name, with an absolute path: the server has its own folder.
 
     Raises:
-        UserError: two of them are given.
+        UserError: two of them are given, or one is no path.
     """
     given = {"suite": suite, "reference": reference, "tasks": tasks}
-    named = [(name, os.fspath(value)) for name, value in given.items() if value is not None]
+    named = {name: value for name, value in given.items() if value is not None}
     if len(named) > 1:
-        raise UserError(f"{named[0][0]} and {named[1][0]}: each is a suite; give one of them")
-    if suite is not None:
-        name, colon, path = suite.partition(":")
-        return f"{name}:{Path(path).absolute()}" if colon else suite
-    return f"{named[0][0]}:{Path(named[0][1]).absolute()}" if named else None
+        one, other, *_ = named
+        raise UserError(f"{one} and {other}: each is a suite; give one of them")
+    for name, value in named.items():
+        if not isinstance(value, str | os.PathLike):
+            raise UserError(
+                f"{name}={value!r:.60}: it is a {type(value).__name__}; give the path of a file"
+            )
+        path = os.fspath(value)
+        if name != "suite":
+            return f"{name}:{Path(path).absolute()}"
+        kind, colon, path = path.partition(":")
+        return f"{kind}:{Path(path).absolute()}" if colon else kind
+    return None

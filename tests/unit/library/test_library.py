@@ -150,6 +150,8 @@ def test_an_unknown_option_is_named():
         ({"contract": "cor"}, "contract 'cor'"),
         ({"strategies": "rnd"}, "'rnd'"),
         ({"task": 3}, "Expected `str | null`, got `int`"),
+        ({"task": len}, "check: Encoding objects of type builtin_function_or_method"),
+        ({"task": None, "reference": len}, "it is a builtin_function_or_method; give the path"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_leaves_the_judge_usable(options, said):
@@ -159,6 +161,38 @@ def test_a_wrong_option_is_one_line_and_leaves_the_judge_usable(options, said):
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert kt.check(RIGHT, task="relu", **FEW).passed
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_candidate_is_one_line(empty):
+    with pytest.raises(kt.UserError, match=r"it is empty; give a path, a source text, or a func"):
+        kt.check(empty, task="relu", **FEW)
+
+
+@pytest.mark.parametrize("wrong", [{"workers": "2"}, {"workers": 0}, {"seed": "1"}, {"seed": -1}])
+def test_a_judge_says_which_number_is_none(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(kt.UserError, match=f"Judge: {name}={value!r}: must be a whole number"):
+        kt.Judge(device="cpu", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"task": len}, "time: Encoding objects of type builtin_function_or_method"),
+        ({"budget": "1"}, "time: Expected"),
+        ({"budget": -1.0}, "budget=-1.0: must be from 0.01"),
+        ({"against": "slow"}, "'slow'"),
+    ],
+)
+def test_a_wrong_option_of_time_is_one_line_and_leaves_the_judge_usable(options, said):
+    with kt.Judge(device="cpu", workers=1) as judge:
+        with pytest.raises(kt.UserError) as caught:
+            judge.time(RIGHT, **{"task": "relu", **options})
+
+        assert said in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert judge.check(RIGHT, task="relu", cases=2).passed
 
 
 def test_the_command_says_the_same(tmp_path):

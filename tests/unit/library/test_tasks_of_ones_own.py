@@ -101,6 +101,20 @@ def test_a_declared_task_is_the_task(judge, tmp_path):
     assert wrong.kind == "value"
 
 
+def test_a_declared_task_is_timed(judge, tmp_path):
+    path = tmp_path / "my_tasks.py"
+    for task in ({"task": declared_in(path)}, {"task": "doubled", "tasks": path}):
+        timing = judge.time(KERNEL, entry="mine", against=("eager",), budget=0.05, **task)
+        assert (timing.task, len(timing.shapes)) == ("my_tasks/doubled", 1)
+
+
+def test_a_named_candidate_brings_a_declared_task(judge, tmp_path):
+    task = declared_in(tmp_path / "my_tasks.py")
+    named = kt.NamedCandidate(KERNEL, task=task, entry="mine")
+
+    assert judge.check(named, **FEW).task == "my_tasks/doubled"
+
+
 def test_a_file_that_judges_while_its_tasks_are_read_says_what_to_do(judge, tmp_path):
     path = tmp_path / "my_tasks.py"
     task = declared_in(path)
