@@ -202,7 +202,7 @@ class Judge:
             async for report in reports:
                 yield report
 
-    def time(
+    def time(  # noqa: PLR0913 - what the command `time` takes
         self,
         candidate: Judgeable,
         *,

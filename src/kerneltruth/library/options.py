@@ -83,8 +83,12 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         known = ", ".join(CheckOptions.__annotations__)
         raise UserError(f"check: there is no option {unknown[0]!r}; the options are {known}")
     source = source.with_entry(options.get("entry"))
-    suites = (options.get(name) for name in ("suite", "reference", "tasks"))
-    task, suite = asked_of(source.task or options.get("task"), *suites)
+    task, suite = asked_of(
+        source.task or options.get("task"),
+        options.get("suite"),
+        options.get("reference"),
+        options.get("tasks"),
+    )
     given = options.get("seed")
     out = options.get("out")
     message = CheckMessage(

@@ -150,7 +150,7 @@ def test_an_unknown_option_is_named():
         ({"contract": "cor"}, "contract 'cor'"),
         ({"strategies": "rnd"}, "'rnd'"),
         ({"task": 3}, "Expected `str | null`, got `int`"),
-        ({"task": len}, "check: Encoding objects of type builtin_function_or_method"),
+        ({"task": len}, "check: builtin_function_or_method has no JSON form"),
         ({"task": None, "reference": len}, "it is a builtin_function_or_method; give the path"),
     ],
 )
@@ -179,7 +179,7 @@ def test_a_judge_says_which_number_is_none(wrong):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"task": len}, "time: Encoding objects of type builtin_function_or_method"),
+        ({"task": len}, "time: builtin_function_or_method has no JSON form"),
         ({"budget": "1"}, "time: Expected"),
         ({"budget": -1.0}, "budget=-1.0: must be from 0.01"),
         ({"against": "slow"}, "'slow'"),
