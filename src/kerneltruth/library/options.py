@@ -134,7 +134,7 @@ def require_valid(message: CheckMessage | TimeMessage) -> None:
     except TypeError as error:
         raise UserError(f"{called}: {error}; give text, numbers and paths") from error
     if isinstance(message, TimeMessage):
-        limits: tuple[Limit, ...] = (("budget", message.budget_s, (0.01, MOST_S)),)
+        limits: tuple[Limit, ...] = (("budget", message.budget_s, (0, MOST_S)),)
     else:
         limits = (("cases", message.cases, (1, MOST_CASES)), ("seed", message.seed, (0, 2**64 - 1)))
     for name, value, (least, most) in (*limits, ("timeout", message.deadline_s, (0.1, MOST_S))):

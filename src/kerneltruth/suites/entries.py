@@ -15,8 +15,8 @@ from kerneltruth.runner.candidate import (
     only_function,
     read_candidate,
 )
-from kerneltruth.suites.kernelbench.tasks import REFERENCE
-from kerneltruth.suites.recognize import for_reference
+from kerneltruth.suites.foreign import is_own
+from kerneltruth.suites.recognize import for_own
 from kerneltruth.suites.submission import Broken, Read, Submission
 from kerneltruth.tasks.registry import FUSED, Listed, called
 
@@ -140,8 +140,7 @@ def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
 
 
 def _is_own(task: Listed) -> bool:
-    """Return whether a user's own reference is the task: its kernels have any name."""
-    return task.key.startswith(f"{REFERENCE}/")
+    return is_own(task.key.partition("/")[0])
 
 
 def candidate_of(entry: Entry) -> Candidate:
@@ -152,7 +151,7 @@ def candidate_of(entry: Entry) -> Candidate:
     """
     task, given = entry.task, entry.submission
     if _is_own(task):
-        return for_reference(given.source, f"{given.name}.py", task.entry, given.entry)
+        return for_own(given.source, f"{given.name}.py", task.entry, given.entry)
     names = [task.entry, task.name, given.name]
     if given.entry == "":
         names += only_function(given.source)

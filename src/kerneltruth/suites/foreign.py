@@ -14,7 +14,7 @@ from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites import catalog
-from kerneltruth.suites.declared import DECLARED, read_tasks, suite_of
+from kerneltruth.suites.declared import DECLARED, DeclaredTasks, read_tasks, suite_of
 from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
 from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
 from kerneltruth.suites.kernelbench.problem import Problem, read_problems, read_reference
@@ -63,6 +63,12 @@ def is_declared(suite: str) -> bool:
 def is_one_file(suite: str) -> bool:
     """Return whether the option names a file of the user's own, whose tasks are few."""
     return suite.partition(":")[0] in (DECLARED, REFERENCE)
+
+
+def is_own(suite: str | None) -> bool:
+    """Return whether the open suite is a file of the user's own: its kernels have any name."""
+    found = None if suite is None else registered(suite)
+    return suite == REFERENCE or isinstance(found, DeclaredTasks)
 
 
 def name_of(suite: str) -> str:

@@ -16,8 +16,8 @@ from kerneltruth.runner.candidate import (
     read_source,
 )
 from kerneltruth.suites import kernelbench_runs
-from kerneltruth.suites.foreign import suite_named
-from kerneltruth.suites.kernelbench.tasks import ENTRY, REFERENCE
+from kerneltruth.suites.foreign import is_own, suite_named
+from kerneltruth.suites.kernelbench.tasks import ENTRY
 from kerneltruth.tasks.registry import FOREIGN, by_entry, called, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
 
@@ -31,6 +31,8 @@ def recognize(
     entry: str | None = None,
 ) -> tuple[Candidate, Task]:
     """Return the candidate in a file and its task: by name, else by entry, core tasks first.
+
+    A function of any name will do for a task of a user's own file, if it is the only public one.
 
     Args:
         file: of the candidate.
@@ -52,10 +54,15 @@ def recognize(
         assert suite is not None
         name = _task_of_file(file, suite)
     if name is None:
-        return _by_entry(text, file, suite, entry)
+        try:
+            return _by_entry(text, file, suite, entry)
+        except CandidateError:
+            if suite is None or not is_own(suite):
+                raise
+        name = _task_of_file(file, suite)
     task = find(name, suite)
-    if suite == REFERENCE:
-        found = for_reference(text, str(file), task.entry, entry)
+    if is_own(suite):
+        found = for_own(text, str(file), task.entry, entry)
         _check_parameters(found, task)
         return found, task
     # A task name given by the user may be the function's name in another benchmark's file.
@@ -66,13 +73,13 @@ def recognize(
     return candidate, task
 
 
-def for_reference(source: str, path: str, named: str, entry: str | None = None) -> Candidate:
-    """Return the candidate for a user's own reference: any public function of its file.
+def for_own(source: str, path: str, named: str, entry: str | None = None) -> Candidate:
+    """Return the candidate for a task of the user's own: any public function of its file.
 
     Args:
         source: of the candidate.
         path: its name in messages.
-        named: what the reference calls its function; `ModelNew` where it is a model.
+        named: the entry of the task; `ModelNew` where the reference is a model.
         entry: the function to call; None finds it.
 
     Raises:
@@ -110,9 +117,9 @@ def _check_parameters(candidate: Candidate, task: Task) -> None:
 
 
 def _only_public(source: str, path: str, named: str) -> str:
-    """Return the function with the reference's name, else the only one that is public."""
+    """Return what has the task's name, else the only function that is public."""
     names = public_functions(source, path)
-    if named == ENTRY or named in names:
+    if named == ENTRY or named in names or _defines(source, path, named):
         return named
     generic = (name for name in GENERIC_ENTRIES if name in names)
     found = names[0] if len(names) == 1 else next(generic, None)
@@ -122,6 +129,14 @@ def _only_public(source: str, path: str, named: str) -> str:
             "the names of helpers with _"
         )
     return found or named
+
+
+def _defines(source: str, path: str, name: str) -> bool:
+    """Return whether a source defines the name at all, as by `name = torch.compile(function)`."""
+    try:
+        return read_candidate(source, path, task_names=(name,), task=name).entry == name
+    except CandidateError:
+        return False
 
 
 def _by_entry(

@@ -181,7 +181,7 @@ def test_a_judge_says_which_number_is_none(wrong):
     [
         ({"task": len}, "time: builtin_function_or_method has no JSON form"),
         ({"budget": "1"}, "time: Expected"),
-        ({"budget": -1.0}, "budget=-1.0: must be from 0.01"),
+        ({"budget": -1.0}, "budget=-1.0: must be from 0"),
         ({"against": "slow"}, "'slow'"),
     ],
 )

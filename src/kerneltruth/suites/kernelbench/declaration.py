@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from textwrap import wrap
@@ -62,16 +62,18 @@ def in_one_line(problem: Problem, schema: Schema, task: Task) -> str:
 def declaration_of(problem: Problem, schema: Schema, task: Task) -> str:
     """Return a file that `--tasks` takes."""
     found = learned(problem, schema, task)
+    futures, source = _without_inputs(problem)
     lines = [
         f'"""Declares {_name(problem)}; edit it, and pass this file with --tasks."""',
         "",
-        "from kerneltruth.tasks.spec import Dim, Output, task",
+        *futures,
+        "import kerneltruth as kt",
         "",
-        _without(problem, problem.source).strip(),
+        source,
         "",
         "",
-        *(f"# {sentence}" for sentence in found.left),
-        f"{_name(problem).upper()}_TASK = task(",
+        *(f"# {sentence}" for sentence in (*found.left, *_unsaid(task))),
+        f"{_name(problem).upper()}_TASK = kt.task(",
         *_signature_lines(problem, found),
         "    dims={",
         *_dims(found),
@@ -88,14 +90,38 @@ def _name(problem: Problem) -> str:
     return re.sub(r"\W", "_", problem.name)
 
 
-def _without(problem: Problem, source: str) -> str:
-    """Return the file without the function that makes its inputs."""
+def _without_inputs(problem: Problem) -> tuple[list[str], str]:
+    """Return the file's imports from the future, and what else of it the declaration needs.
+
+    That is neither the function that makes its inputs nor what only this one imports.
+    """
     makes = problem.function.makes if problem.function else ""
-    lines = source.splitlines()
-    for statement in ast.parse(source).body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == makes:
-            del lines[statement.lineno - 1 : statement.end_lineno]
-    return "\n".join(lines)
+    lines = problem.source.splitlines()
+    body = ast.parse(problem.source).body
+    left = [s for s in body if not (isinstance(s, ast.FunctionDef) and s.name == makes)]
+    used = {n.id for statement in left for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    futures: list[str] = []
+    for statement in reversed(body):
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if future:
+            futures += [ast.unparse(statement), ""]
+        if future or statement not in left or _is_unused_import(statement, used):
+            first = min(n.lineno for n in (statement, *getattr(statement, "decorator_list", ())))
+            del lines[first - 1 : statement.end_lineno]
+    return futures, "\n".join(lines).strip()
+
+
+def _is_unused_import(statement: ast.stmt, used: Collection[str]) -> bool:
+    if not isinstance(statement, ast.Import | ast.ImportFrom):
+        return False
+    bound = {(a.asname or a.name).partition(".")[0] for a in statement.names}
+    return not bound & {*used, "*"}
+
+
+def _unsaid(task: Task) -> Iterator[str]:
+    """Yield what the reference states and a declaration cannot."""
+    if task.admitted_share:
+        yield f"A relative error of {task.admitted_share} was admitted too: tolerance is absolute."
 
 
 def _signature_lines(problem: Problem, found: Learned) -> Iterator[str]:
@@ -111,7 +137,7 @@ def _signature_lines(problem: Problem, found: Learned) -> Iterator[str]:
 
 def _dims(found: Learned) -> Iterator[str]:
     for name, role in found.roles.items():
-        yield f'        "{name}": Dim(symbol="{name}", role="{role}", low=1),'
+        yield f'        "{name}": kt.Dim(symbol="{name}", role="{role}", low=1),'
 
 
 def _optional(task: Task, found: Learned) -> Iterator[str]:
@@ -126,10 +152,14 @@ def _optional(task: Task, found: Learned) -> Iterator[str]:
         yield "    outputs=("
         for output in task.outputs:
             dtype = "" if output.dtype == "same" else f', dtype="{output.dtype}"'
-            yield f'        Output(name="{output.name}"{dtype}),'
+            yield f'        kt.Output(name="{output.name}"{dtype}),'
         yield "    ),"
     yield f"    dtypes={_quoted(task.dtypes)},"
     yield f"    extended_dtypes={_quoted(task.extended_dtypes)},"
+    if task.admitted:
+        yield f"    tolerance={_quoted(dict(task.admitted))},"
+    if task.promises.gradients:
+        yield "    backward=True,"
     divided = tuple(f"{name} % {by} == 0" for name, by in found.divisors.items())
     if divided:
         yield f"    constraints={_quoted(divided)},"
