@@ -49,6 +49,7 @@ lint: $(VENV)/.lint
 	@$(BIN)/mypy --config-file benchmarks/mypy.ini
 	@$(BIN)/lint-imports
 	@$(BIN)/python benchmarks/structure.py
+	@$(BIN)/python benchmarks/words.py
 	@$(BIN)/python benchmarks/check_links.py
 
 docs: $(VENV)/.docs

@@ -222,7 +222,7 @@ def measure(folder: Path, runs: list[Path]) -> tuple[Cost, dict[str, Any]]:
     seconds = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if after.ru_maxrss == before.ru_maxrss:
-        raise SystemExit("a process before this one was larger: its memory cannot be told")
+        raise SystemExit("a process before this one was larger: its memory is unknown")
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Cost(seconds, processor, after.ru_maxrss * 1024), json.loads(ran.stdout)
 

@@ -3,7 +3,7 @@
     python benchmarks/batch_cost.py [--candidates 4] [--device cuda]
 
 First right kernels are timed with the effort of `run`, one after the other as there, and the
-judge's seconds are told apart by what a child was asked for. Then the parts of a batch and of a
+judge's seconds are split by what a child was asked for. Then the parts of a batch and of a
 refill are made in this process, each by itself.
 """
 

@@ -247,7 +247,7 @@ def softmax(input, dim, dtype=None):
 }
 
 
-# Of such inputs memory holds few: calls are made one by one.
+# Memory holds few of such inputs: calls are made one by one.
 LARGE = {"M": 8192, "N": 4096}
 
 

@@ -58,7 +58,7 @@ def path_of_a_check() -> dict[str, Any]:
         kernel, out = Path(folder) / "relu.py", Path(folder) / "trace.json"
         kernel.write_text(RELU)
         command = [sys.executable, "-c", TRACE, str(SOURCE), str(kernel), str(out)]
-        # Of this checkout, whatever is installed.
+        # The code of this checkout runs, whatever is installed.
         code = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=code)
         seen = json.loads(out.read_text())

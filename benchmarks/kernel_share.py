@@ -1,4 +1,4 @@
-"""Whose work published answers are, by the tool and by their source.
+"""Own and library kernels of published answers, by the tool and by their source.
 
     python benchmarks/kernel_share.py sheet RUN ... --folder OUT [--draw 100]
     python benchmarks/kernel_share.py shares --folder OUT --device cuda:0
@@ -172,14 +172,15 @@ def report(options: Any) -> None:
     lines = [*of_all(options.runs), *summary(rows, read), "", *by_device(rows, own)]
     lines += each(rows, read, own)
     document = {"rows": rows, "read": list(read.values()), "device": own}
-    title = "Whose work published answers are, by the tool and by a reader"
+    title = "Own and library kernels of published answers, by the tool and by a reader"
     machine.publish(options.name, title, about, lines, folder=options.results, data=document)
 
 
 def shares(options: Any) -> None:
-    """Whose kernels take the device's time in each drawn answer, at its largest timed shape.
+    """Measure device time of own and library kernels in each drawn answer.
 
-    Several share the device: their kernels take turns, so shares stay what they are alone.
+    Each is called at its largest timed shape. Several share the device:
+    their kernels take turns, so shares stay what they are alone.
     """
     device = machine.device_of(options)
     if device == "cpu":
@@ -231,7 +232,7 @@ def summary(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> 
     shown = sum((row["tool"] == "none") != bool(row["launched"]) for row in rows)
     return [
         f"{pairs.total()} of {len(rows)} drawn answers were read; tool and reader agree on "
-        f"{agreed}. Of {len(none)} without a kernel of their own {unmarked} are not marked. The "
+        f"{agreed}. {unmarked} of {len(none)} without a kernel of their own are not marked. The "
         "reader had the tool's line beside the source.",
         "",
         f"By the source alone, which shows whether the entry reaches a launch, {shown} of "

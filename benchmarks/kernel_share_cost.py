@@ -39,7 +39,7 @@ def request(entry: Entry, cases: int) -> EvaluationRequest:
     return EvaluationRequest(name=entry.name, task=entry.task, candidate=candidate, plan=plan)
 
 
-def judged(evaluator: Evaluator, asked: EvaluationRequest, rounds: int) -> tuple[float, float]:
+def judged(evaluator: Evaluator, request: EvaluationRequest, rounds: int) -> tuple[float, float]:
     """Seconds of a judgement, and of the probe within it: medians."""
     spent: list[float] = []
 
@@ -53,19 +53,19 @@ def judged(evaluator: Evaluator, asked: EvaluationRequest, rounds: int) -> tuple
     whole = []
     for _ in range(rounds + 1):
         began = time.perf_counter()
-        evaluator.evaluate(asked)
+        evaluator.evaluate(request)
         whole.append(time.perf_counter() - began)
     case_loop.kernel_fact = kernel_fact.kernel_fact
     # The first one has to make what is expected.
     return median(whole[1:]), median(spent[1:])
 
 
-def counting(evaluator: Evaluator, asked: EvaluationRequest) -> float:
+def counting(evaluator: Evaluator, request: EvaluationRequest) -> float:
     """Seconds that counting adds to a call."""
-    task, device = find(asked.task), evaluator.runner.device
+    task, device = find(request.task), evaluator.runner.device
     taken: dict[bool, list[float]] = {True: [], False: []}
     with CandidateSession(
-        task, asked.candidate, evaluator.runner, evaluator.cache, deadline_s=60.0
+        task, request.candidate, evaluator.runner, evaluator.cache, deadline_s=60.0
     ) as session:
         expectation = evaluator.cache.get(task, published_case(task, seed=0, device=device))
         session.call(expectation)
@@ -90,10 +90,12 @@ def main() -> None:
     evaluator.warm()
     rows = []
     asked_of = [(e.name, request(e, options.cases)) for e in ENTRIES if e.role == "control"]
-    triton = [(name, asked) for name, asked in asked_of if asked.candidate.language == "triton"]
-    for name, asked in triton[:: options.every]:
-        whole, probe = judged(evaluator, asked, options.rounds)
-        rows.append((name, whole, probe, counting(evaluator, asked)))
+    triton = [
+        (name, request) for name, request in asked_of if request.candidate.language == "triton"
+    ]
+    for name, request in triton[:: options.every]:
+        whole, probe = judged(evaluator, request, options.rounds)
+        rows.append((name, whole, probe, counting(evaluator, request)))
     evaluator.close()
     total, probes, counts = (sum(column) for column in [*zip(*rows, strict=True)][1:])
     lines = [

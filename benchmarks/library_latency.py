@@ -67,10 +67,10 @@ def check_s(judge: kt.Judge, name: str, repeats: int, *, new: bool) -> list[floa
 def many_s(folder: Path, device: str, workers: int) -> tuple[float, int]:
     """Seconds of a process that judges a folder through the library, and how many it judged."""
     start = time.perf_counter()
-    told = _out(
+    printed = _out(
         [sys.executable, "-c", MANY, str(folder), device, str(CASES), str(SEED), str(workers)]
     )
-    passed, judged = map(int, told.split())
+    passed, judged = map(int, printed.split())
     assert passed == judged
     return time.perf_counter() - start, judged
 

@@ -62,7 +62,7 @@ class Searched:
     minimal: Case | None = None
     evaluations: int = 0
     smaller: int = 0
-    asked: int = 0
+    tried: int = 0
     counterexample: Case | None = None
     by_shape: bool = True
 
@@ -141,13 +141,13 @@ def search(
         smaller = smaller_shapes(task, found.minimal)
         by_shape = not smaller or fails_by_shape(inquiry, variants(failure.case, found.minimal))
         until = time.monotonic() + seconds
-        asked, counterexample = 0, None
+        tried, counterexample = 0, None
         for shape in smaller:
             if time.monotonic() > until:
                 break
             tries = (c.with_dims(**shape) for c in variants(failure.case, found.minimal))
             counterexample = next((c for c in tries if inquiry.fails(c)), None)
-            asked += 1
+            tried += 1
             report(1)
             if counterexample is not None:
                 break
@@ -156,7 +156,7 @@ def search(
             minimal=found.minimal,
             evaluations=found.evaluations,
             smaller=len(smaller),
-            asked=asked,
+            tried=tried,
             counterexample=counterexample,
             by_shape=by_shape,
         )
@@ -165,18 +165,18 @@ def search(
 def said(found: Searched) -> str:
     if found.counterexample is not None:
         return f"smaller fails: {found.counterexample.summary()}"
-    return "smallest" if found.asked == found.smaller else "none smaller found in time"
+    return "smallest" if found.tried == found.smaller else "none smaller found in time"
 
 
 def lines_of(found: dict[str, Searched]) -> list[str]:
     shaped = {n: s for n, s in found.items() if s.smaller and s.by_shape}
     valued = {n: s for n, s in found.items() if s.smaller and not s.by_shape}
-    exact = sum(s.counterexample is None and s.asked == s.smaller for s in shaped.values())
-    open_ = sum(s.counterexample is None and s.asked < s.smaller for s in shaped.values())
+    exact = sum(s.counterexample is None and s.tried == s.smaller for s in shaped.values())
+    open_ = sum(s.counterexample is None and s.tried < s.smaller for s in shaped.values())
     missed = sorted(n for n, s in found.items() if s.minimal is None)
     least = len(found) - len(shaped) - len(valued) - len(missed)
     return [
-        f"Of {len(shaped)} bugs that a shape shows, {exact} shrink to the smallest such shape; for",
+        f"{exact} of {len(shaped)} bugs that a shape shows shrink to the smallest such shape; for",
         f"{open_} the search of all smaller ones ended before its time. {least} more bugs show on",
         f"the smallest shape of all. {len(missed)} not caught{': ' if missed else ''}"
         f"{', '.join(missed)}.",
@@ -194,7 +194,7 @@ HEAD = ("bug", "minimal case", "kind", "evaluations", "smaller shapes asked", "r
 
 def rows_of(found: dict[str, Searched]) -> list[tuple[object, ...]]:
     return [
-        (name, s.minimal.summary(), s.kind, s.evaluations, f"{s.asked:,} of {s.smaller:,}", said(s))
+        (name, s.minimal.summary(), s.kind, s.evaluations, f"{s.tried:,} of {s.smaller:,}", said(s))
         for name, s in sorted(found.items())
         if s.minimal is not None
     ]

@@ -99,12 +99,12 @@ class Worker:
             text=True,
         )
 
-    def judge(self, asked: Asked, number: int, options: argparse.Namespace) -> dict[str, Any]:
+    def judge(self, one: Asked, number: int, options: argparse.Namespace) -> dict[str, Any]:
         """Judge a candidate: seconds, verdict and cases."""
         request = {"round": number, "cases": options.cases, "explain": not options.no_explain}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asdict(asked) | request) + "\n")
+        self._process.stdin.write(json.dumps(asdict(one) | request) + "\n")
         self._process.stdin.flush()
         reply = self._process.stdout.readline()
         if not reply:
@@ -140,12 +140,12 @@ def of_submissions(path: Path, suite: str) -> Iterator[Asked]:
 
 
 def measured(
-    asked: Sequence[Asked], workers: dict[str, Worker], options: argparse.Namespace
+    requests: Sequence[Asked], workers: dict[str, Worker], options: argparse.Namespace
 ) -> list[dict[str, Measured]]:
     """The judgements of each candidate, by state."""
-    found = [{state: Measured() for state in workers} for _ in asked]
+    found = [{state: Measured() for state in workers} for _ in requests]
     for number in range(options.rounds + 1):
-        for turn, (one, states) in enumerate(zip(asked, found, strict=True)):
+        for turn, (one, states) in enumerate(zip(requests, found, strict=True)):
             for state in list(workers)[:: 1 if (turn + number) % 2 else -1]:
                 reply = workers[state].judge(one, number, options)
                 states[state].verdict, states[state].cases = reply["verdict"], reply["cases"]
@@ -178,7 +178,7 @@ def compared(found: Sequence[dict[str, Measured]], ends: str) -> tuple[list[Any]
 
 
 def report_of(
-    asked: Sequence[Asked], found: Sequence[dict[str, Measured]]
+    requests: Sequence[Asked], found: Sequence[dict[str, Measured]]
 ) -> tuple[list[str], dict[str, float | None]]:
     """The table of both states, what was judged otherwise, and what grew most."""
     rows = {ends: compared(found, ends) for ends in LIMITS}
@@ -186,7 +186,7 @@ def report_of(
     lines = machine.table(
         (*head, "here / before", "95% interval", "at most"), [row for row, _ in rows.values()]
     )
-    paired = list(zip(asked, found, strict=True))
+    paired = list(zip(requests, found, strict=True))
     otherwise = [a.name for a, s in paired if s["here"].ends != s["before"].ends]
     lines += ["", f"Judged otherwise, and in no row: {len(otherwise)} {' '.join(otherwise)}", ""]
     paired.sort(key=lambda pair: pair[1]["before"].typical - pair[1]["here"].typical)
@@ -196,11 +196,11 @@ def report_of(
     return lines, {ends: value for ends, (_, value) in rows.items()}
 
 
-def alone(asked: Sequence[Asked], found: Sequence[dict[str, Measured]]) -> list[str]:
+def alone(requests: Sequence[Asked], found: Sequence[dict[str, Measured]]) -> list[str]:
     """The judgements of this state, with nothing beside them."""
     rows = [
         (one.name, states["here"].verdict, states["here"].cases, 1e3 * states["here"].typical)
-        for one, states in zip(asked, found, strict=True)
+        for one, states in zip(requests, found, strict=True)
     ]
     return machine.table(("kernel", "verdict", "cases", "ms"), rows)
 
@@ -223,15 +223,17 @@ def main() -> int:
     all_asked = (
         of_submissions(options.candidates, options.suite) if options.candidates else of_corpus()
     )
-    asked = list(all_asked)[:: options.every]
+    requests = list(all_asked)[:: options.every]
     checkouts = {"here": ROOT} | ({"before": options.against} if options.against else {})
     workers = {state: Worker(path, device) for state, path in checkouts.items()}
-    found = measured(asked, workers, options)
+    found = measured(requests, workers, options)
     for worker in workers.values():
         worker.close()
-    about = f"{len(asked)} kernels, {options.cases} cases each, median of {options.rounds} rounds, "
+    about = (
+        f"{len(requests)} kernels, {options.cases} cases each, median of {options.rounds} rounds, "
+    )
     about += f"failures {'un' if options.no_explain else ''}explained."
-    lines, ratios = report_of(asked, found) if options.against else (alone(asked, found), {})
+    lines, ratios = report_of(requests, found) if options.against else (alone(requests, found), {})
     title = "What a profile of obligations costs"
     facts = machine.facts(device)
     machine.publish("profile_cost", title, facts, [about, "", *lines], folder=options.results)

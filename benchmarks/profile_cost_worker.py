@@ -39,28 +39,28 @@ def plan_of(cases: int) -> Any:
     return made(cases=cases, **growing)
 
 
-def request_of(asked: dict[str, Any]) -> EvaluationRequest:
+def request_of(described: dict[str, Any]) -> EvaluationRequest:
     """The candidate; a source that differs in each round is compiled from cold each time."""
-    source = f"{asked['source']}\n# {asked['round']}\n"
+    source = f"{described['source']}\n# {described['round']}\n"
     candidate = Candidate(
         source=source,
-        path=asked["name"],
+        path=described["name"],
         sha256=hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
-        language=asked["language"],
-        entry=asked["entry"],
+        language=described["language"],
+        entry=described["entry"],
     )
-    effort = DiagnosisEffort(evaluations=60, seconds=1.0) if asked["explain"] else None
+    effort = DiagnosisEffort(evaluations=60, seconds=1.0) if described["explain"] else None
     return EvaluationRequest(
-        name=asked["name"],
-        task=asked["task"],
+        name=described["name"],
+        task=described["task"],
         candidate=candidate,
-        plan=plan_of(asked["cases"]),
+        plan=plan_of(described["cases"]),
         effort=effort,
     )
 
 
-def answer(evaluator: Evaluator, asked: dict[str, Any]) -> dict[str, Any]:
-    request = request_of(asked)
+def answer(evaluator: Evaluator, described: dict[str, Any]) -> dict[str, Any]:
+    request = request_of(described)
     began = time.perf_counter()
     attempt = evaluator.evaluate(request).attempt
     seconds = time.perf_counter() - began

@@ -194,7 +194,7 @@ def row_of(number: int, line: dict[str, Any], key: str) -> dict[str, Any]:
 def sheet(options: Any) -> list[dict[str, Any]]:
     """The rows of the sheet, each with what both scripts say."""
     found = [(row_of(n, *one), *one) for n, one in enumerate(drawn(options))]
-    asked = []
+    scripts = []
     for row, line, key in found:
         name = line["attempt"]["profile"][key]["finding"]
         if name is None:
@@ -204,11 +204,11 @@ def sheet(options: Any) -> list[dict[str, Any]]:
         row["finding"] = finding.id
         row["case"] = (finding.minimal or finding.case).summary()
         row["explanation"] = " ".join(finding.explanation.split())[:400]
-        asked.append((row, *write_scripts(options, path)))
+        scripts.append((row, *write_scripts(options, path)))
     with ThreadPoolExecutor(max_workers=max(1, len(os.sched_getaffinity(0)))) as pool:
-        kernels = pool.map(end_of, [kernel for _, kernel, _ in asked])
-        own = pool.map(end_of, [pytorch for *_, pytorch in asked])
-        for (row, *_), kernel, pytorch in zip(asked, kernels, own, strict=True):
+        kernels = pool.map(end_of, [kernel for _, kernel, _ in scripts])
+        own = pool.map(end_of, [pytorch for *_, pytorch in scripts])
+        for (row, *_), kernel, pytorch in zip(scripts, kernels, own, strict=True):
             row |= {"kernel": kernel, "pytorch": pytorch}
     for row, line, _ in found:
         write_page(options, row, line["sha256"])

@@ -92,12 +92,12 @@ def perf_rows(lines: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def why_failed(lines: list[dict[str, Any]]) -> list[str]:
     """A line on each right answer that could not be timed, as often as it came."""
-    told = Counter(
+    verdicts = Counter(
         f"{line['task']}: {perf.get('detail', '')}"[:200]
         for line in lines
         if (perf := line["stages"].get("perf", {})).get("outcome") == "failed"
     )
-    return [f"- {count} of {said}" for said, count in told.items()]
+    return [f"- {count} of {said}" for said, count in verdicts.items()]
 
 
 def tell(folder: Path, results: Path) -> None:
@@ -106,10 +106,10 @@ def tell(folder: Path, results: Path) -> None:
     took, text = study(folder, "tell", "cpu")
     page = folder / "report.html"
     lines = [json.loads(x) for x in (folder / "run" / "results.jsonl").read_text().splitlines()]
-    judged, told = sum(steps["seconds"].values()), sum(took.values())
+    judged, shown = sum(steps["seconds"].values()), sum(took.values())
     report = [
         f"{len(lines)} attempts. Generated and judged in {judged / 60:.1f} minutes, analysed and "
-        f"put on a page of {os.path.getsize(page) / 1e6:.1f} MB in {told:.0f} s"
+        f"put on a page of {os.path.getsize(page) / 1e6:.1f} MB in {shown:.0f} s"
         + (f" (on {os.cpu_count()} CPU cores)." if steps["machine"]["device"] != "cpu" else "."),
         "",
         *machine.table(("step", "seconds"), [(*s,) for s in (steps["seconds"] | took).items()]),

@@ -3,8 +3,8 @@
 kerneltruth audit --suite kernelbenchx --device cuda --json > kernelbenchx.json
 python benchmarks/suite_table.py kernelbenchx.json ... --machine "H100, torch 2.11"
 
-Of several timed audits of one suite, each may have gone on with what those before had no time for;
-of a shape that stands in more than one, the last counts.
+Each of several timed audits of one suite may have gone on where the one before ran out of time; the
+last document with a shape counts.
 """
 
 from __future__ import annotations

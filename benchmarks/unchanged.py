@@ -97,10 +97,10 @@ class Compared:
 
 def corpus(before: Path, folder: Path) -> Compared:
     # Earlier states judged a part of the corpus unless told otherwise.
-    asked = ["audit", "--device", "cpu", "--seed", "0"]
+    options = ["audit", "--device", "cpu", "--seed", "0"]
     whole = ["--full"] if "--full" in _help(before, "audit") else []
-    old = command(before, *asked, *whole, "--out", str(folder / "before"))
-    return Compared().add(old["kernels"], command(ROOT, *asked)["kernels"])
+    old = command(before, *options, *whole, "--out", str(folder / "before"))
+    return Compared().add(old["kernels"], command(ROOT, *options)["kernels"])
 
 
 def _help(state: Path, name: str) -> str:
@@ -128,8 +128,8 @@ def suites(before: Path, folder: Path) -> Compared:
     del folder
     found = Compared()
     for name in SUITES:
-        asked = ["audit", "--suite", name, "--device", "cpu", "--seed", "0"]
-        found.add(command(before, *asked), command(ROOT, *asked), f"{name}: ")
+        options = ["audit", "--suite", name, "--device", "cpu", "--seed", "0"]
+        found.add(command(before, *options), command(ROOT, *options), f"{name}: ")
     return found
 
 

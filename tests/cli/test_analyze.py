@@ -274,7 +274,7 @@ def test_every_line_fits_eighty_columns(kt, run):
         "Rounds of refine gpt",
     ):
         assert title in text
-    # Of 12 tasks: five answers to each are no five times as many trials.
+    # There are 12 tasks: five answers to each are no five times as many trials.
     assert "30/60 50% (30-70)" in text
 
 

@@ -206,7 +206,7 @@ def test_a_peak_of_memory_is_seen(timed):
 def test_a_slow_host_is_not_timed(timed):
     document, shape, eager = timed(SLOW_HOST, {"M": 4096, "N": 4096})
     assert (document.outcome, shape.method) == ("timed", "calls")
-    # Of a call of 60 us the host takes more than three times as long.
+    # The host takes more than three times as long as a call of 60 us.
     assert document.launch_us > 200
     assert 0.9 < eager.ratio < 1.1
 

@@ -1,4 +1,4 @@
-"""Whose work a result is, where a GPU runs Triton and CUDA C++."""
+"""Own and library kernels of a result, where a GPU runs Triton and CUDA C++."""
 
 import importlib.util
 import shutil

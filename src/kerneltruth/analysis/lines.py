@@ -220,8 +220,10 @@ def _count(cases: int, returned: int, failed: int) -> DtypeCount:
 
 
 def _checks(line: JsonObject) -> dict[str, str]:
-    asked = _object(line, "baselines")
-    said = {intern(name): intern(str(_object(asked, name).get("verdict"))) for name in asked}
+    baselines = _object(line, "baselines")
+    said = {
+        intern(name): intern(str(_object(baselines, name).get("verdict"))) for name in baselines
+    }
     peer = _object(line, "peer")
     if isinstance(peer.get("correct"), bool):
         name = intern(f"{PUBLISHED}{peer.get('check') or 'unnamed'}")

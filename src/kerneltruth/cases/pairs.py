@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 def paired(
     pairs: Pairs, published: Case, firsts: Sequence[Case], others: Sequence[Case], *, most: int
 ) -> tuple[list[Case], list[Case]]:
-    """Return the cases that come first, and up to so many more, that try the most pairs.
+    """Return the cases that come first, and at most `most` more, that try the most pairs.
 
     A first case may have the sizes of two dims exchanged. Each further one is like one of the
     others, with the attributes' values that try the most pairs that none before it tries.

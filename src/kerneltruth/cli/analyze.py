@@ -42,6 +42,8 @@ def analyze(
     from kerneltruth.analysis.study import AnalyzeOptions, analyze, crossings_of
     from kerneltruth.report.analysis_view import SHOWN, analysis_view
 
-    asked = options.request(AnalyzeOptions, given)
-    shown = crossings_of(asked.by) or SHOWN
-    options.show_document(analyze(asked), lambda document: analysis_view(document, shown), as_json)
+    request = options.request(AnalyzeOptions, given)
+    shown = crossings_of(request.by) or SHOWN
+    options.show_document(
+        analyze(request), lambda document: analysis_view(document, shown), as_json
+    )

@@ -61,13 +61,13 @@ def audit(
     from kerneltruth.engine.start import run
 
     of_suite = suite is not None or tasks is not None
-    asked = options.request(
+    request = options.request(
         AuditRequest,
         given,
         cases=cases or (16 if of_suite else 36),
         promises=of_suite and cases is None,
     )
-    raise typer.Exit(_show(options.follow(run(asked), quiet=as_json), as_json))
+    raise typer.Exit(_show(options.follow(run(request), quiet=as_json), as_json))
 
 
 def _show(document: AnyAudit, as_json: bool) -> int:

@@ -71,18 +71,18 @@ def check(
     file, *others = paths
     several = bool(others) or (file.is_dir() and not names_module(entry))
     which = {} if several else options.given_source(file, entry)
-    asked = options.request(
+    request = options.request(
         CheckRequest, {**given, "file": file}, **which, seed=options.settled_seed(seed, out)
     )
     if several:
-        _check_several(ChecksRequest(paths=tuple(paths), each=asked), given)
+        _check_several(ChecksRequest(paths=tuple(paths), each=request), given)
     from kerneltruth.engine.start import run
     from kerneltruth.report.outcomes import of_check
     from kerneltruth.report.verdict_view import check_view
 
-    document = options.follow(run(asked), quiet=as_json)
+    document = options.follow(run(request), quiet=as_json)
     options.show_document(document, check_view, as_json)
-    options.export_outcomes(lambda: of_check(document, asked.file, device=device), given)
+    options.export_outcomes(lambda: of_check(document, request.file, device=device), given)
     raise typer.Exit(exit_codes.of_check(document.verdict))
 
 

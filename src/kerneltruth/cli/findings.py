@@ -36,8 +36,8 @@ def replay(
     from kerneltruth.engine.start import run
     from kerneltruth.report.verdict_view import replay_view
 
-    asked = options.request(ReplayRequest, given, paths=tuple(findings))
-    document = options.follow(run(asked), quiet=as_json)
+    request = options.request(ReplayRequest, given, paths=tuple(findings))
+    document = options.follow(run(request), quiet=as_json)
     options.show_document(document, replay_view, as_json)
     raise typer.Exit(exit_codes.of_replay(document))
 
@@ -65,8 +65,8 @@ def minimize(
     from kerneltruth.engine.start import run
     from kerneltruth.report.verdict_view import minimize_view
 
-    asked = options.request(MinimizeRequest, given, path=finding)
-    document = options.follow(run(asked), quiet=as_json)
+    request = options.request(MinimizeRequest, given, path=finding)
+    document = options.follow(run(request), quiet=as_json)
     options.show_document(document, minimize_view, as_json)
 
 

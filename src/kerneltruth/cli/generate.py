@@ -146,7 +146,7 @@ def generate(
     from kerneltruth.generate.start import run_generate
     from kerneltruth.report.generate_view import generate_view
 
-    asked = options.request(
+    request = options.request(
         GenerateRequest,
         given,
         sampling=options.request(Sampling, given, body=_body(body or ())),
@@ -156,7 +156,7 @@ def generate(
         prices=_prices(price_prompt, price_completion),
         seed=options.settled_seed(seed, out),
     )
-    document = options.follow(run_generate(asked), quiet=as_json)
+    document = options.follow(run_generate(request), quiet=as_json)
     options.show_document(document, generate_view, as_json)
     raise typer.Exit(exit_codes.of_generate(document))
 

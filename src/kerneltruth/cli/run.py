@@ -89,14 +89,14 @@ def run_(
     from kerneltruth.report.outcomes import of_run
     from kerneltruth.report.run_view import run_view
 
-    asked = options.request(
+    request = options.request(
         RunRequest,
         given,
         seed=options.settled_seed(seed, out),
         stages=stages_until(stage),
         labels=Labels(method=method, model=model),
     )
-    document = options.follow(run(asked), quiet=as_json)
+    document = options.follow(run(request), quiet=as_json)
     options.show_document(document, run_view, as_json)
     options.export_outcomes(lambda: of_run(Path(document.run), candidates), given)
     raise typer.Exit(exit_codes.of_run(document, by_candidates=exit_code))

@@ -70,7 +70,7 @@ def time_(
     from kerneltruth.engine.start import run
     from kerneltruth.report.time_view import time_view
 
-    asked = options.request(TimeRequest, given, **options.given_source(file, entry))
-    document = options.follow(run(asked), quiet=as_json)
+    request = options.request(TimeRequest, given, **options.given_source(file, entry))
+    document = options.follow(run(request), quiet=as_json)
     options.show_document(document, time_view, as_json)
     raise typer.Exit(exit_codes.of_time(document))

@@ -177,7 +177,7 @@ class KernelRunRecord(Model, frozen=True, kw_only=True):
 
 
 class KernelFact(Model, frozen=True, kw_only=True):
-    """Whose work one call of a candidate is, and whether its result needs the candidate's kernels.
+    """Own and library kernels of one call, and whether its result needs the candidate's own.
 
     Attributes:
         own: the share of launches that are of the candidate's own kernels; null where launches of

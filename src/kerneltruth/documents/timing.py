@@ -172,7 +172,7 @@ class KernelTime(Model, frozen=True, kw_only=True):
 
 
 class DeviceShare(Model, frozen=True, kw_only=True):
-    """Whose kernels take the device's time in a call, by CUPTI's activity records.
+    """Device time of own and library kernels in a call, by CUPTI's activity records.
 
     Attributes:
         case: that was called, in words.

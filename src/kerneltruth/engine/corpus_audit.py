@@ -158,7 +158,7 @@ def _document(
     notes: Counter[str] = Counter()
     for kernel in kernels:
         notes["cases declined by the kernel (extended domain)"] += kernel.declined
-        notes["cases without a bound that has teeth, replaced"] += kernel.unrefereeable
+        notes["cases whose bound accepts a wrong result, replaced"] += kernel.unrefereeable
         notes["cases void, since PyTorch itself fails them, replaced"] += kernel.void
         for reason, count in kernel.skipped.items():
             notes[f"cases not run: {reason}"] += count

@@ -34,7 +34,7 @@ from kerneltruth.suites.pytorch import control_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-# Of a failure: where one file is judged, and where many are.
+# Effort spent on explaining a failure: where one file is judged, and where many are.
 FULL = DiagnosisEffort(evaluations=200, seconds=20.0)
 BRIEF = DiagnosisEffort(evaluations=60, seconds=1.0)
 # Seconds for compiling at the timed shapes: others wait for the device.

@@ -1,4 +1,4 @@
-"""Who judges the candidates of a run: pools on this machine, one for each device, or Ray."""
+"""Schedulers of a run's candidates: pools on this machine, one for each device, or Ray."""
 
 from __future__ import annotations
 

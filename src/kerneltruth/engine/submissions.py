@@ -92,14 +92,14 @@ def _judge(
     wanted = last_failed(options.candidates) if options.last_failed else frozenset()
     # As with tests: where nothing failed, all of them are judged.
     entries = [e for e in entries if e.submission.origin in wanted] or entries
-    asked: list[object] = [options.suite, options.cases, options.strategies, options.stages]
-    asked += [options.device if len(runners) > 1 else runners[0].device]
-    asked += [["contract", options.contract]] if options.contract != CONTRACT else []
-    asked += ["baselines"] if options.baselines else []
-    asked += [["against", *sorted({*options.against})]] if options.against else []
-    asked += [["last_failed", *sorted(wanted)]] if wanted else []
-    asked += ["require_kernel"] if options.require_kernel else []
-    identity = content_hash(asked)
+    identifying: list[object] = [options.suite, options.cases, options.strategies, options.stages]
+    identifying += [options.device if len(runners) > 1 else runners[0].device]
+    identifying += [["contract", options.contract]] if options.contract != CONTRACT else []
+    identifying += ["baselines"] if options.baselines else []
+    identifying += [["against", *sorted({*options.against})]] if options.against else []
+    identifying += [["last_failed", *sorted(wanted)]] if wanted else []
+    identifying += ["require_kernel"] if options.require_kernel else []
+    identity = content_hash(identifying)
     with open_run(
         options.out,
         command="run",

@@ -31,14 +31,14 @@ BEST = "best.jsonl"
 _MAY_DIFFER = ("schema", "version", "samples", "rounds")
 
 
-def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
+def open_generation(out: Path | None, manifest: GenerationManifest) -> Path:
     """Begin a generation, or continue the one in `out` if its request is the same.
 
     Raises:
         UserError: `out` holds another generation, or something else.
         EnvironmentFault: it cannot be written.
     """
-    path, identity = out or new_folder("generate"), _identity(asked)
+    path, identity = out or new_folder("generate"), _identity(manifest)
     if (path / MANIFEST).exists():
         _refuse_another(path, identity)
         return path
@@ -46,13 +46,13 @@ def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
         raise UserError(f"--out {path}: it is not empty; name a new directory")
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        _write(path, structs.replace(asked, identity=identity, started=now()))
+        _write(path, structs.replace(manifest, identity=identity, started=now()))
     return path
 
 
-def _identity(asked: GenerationManifest) -> str:
+def _identity(manifest: GenerationManifest) -> str:
     """Hash what a resumed generation must share; counts may differ."""
-    said = cast(dict[str, Json], plain(asked))
+    said = cast(dict[str, Json], plain(manifest))
     return content_hash({name: value for name, value in said.items() if name not in _MAY_DIFFER})
 
 

@@ -62,8 +62,8 @@ def generate(
         prompts = load_prompts(options.asking.templates)
         keys = keys_for(suite, options.asking, model)
         briefs = briefs_of(keys, options.asking, prompts)
-        asked = _asked(options, method, sampling, model, prompts)
-        path = open_generation(options.out, asked)
+        manifest = _asked(options, method, sampling, model, prompts)
+        path = open_generation(options.out, manifest)
         with closing(Transcript(path / TRANSCRIPT)) as transcript:
             chains = [(key, n) for n in range(method.samples) for key in keys]
             transcript.refuse_other_briefs(briefs, path)

@@ -49,13 +49,13 @@ def import_submissions(
         if not entries:
             first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
             raise UserError(f"--from {source}: no submission for the suite {suite}{first}")
-        asked = GenerationManifest(
+        manifest = GenerationManifest(
             suite=absolute(options.suite),
             method=IMPORT,
             model=options.model,
             source=str(source.absolute()),
         )
-        path = open_generation(options.out, asked)
+        path = open_generation(options.out, manifest)
         publish(path, ANSWERS, (_line(entry, suite) for entry in entries))
     document = GenerateDocument(
         suite=options.suite,

@@ -55,12 +55,12 @@ class ExchangeLine(Stored, frozen=True, kw_only=True):
 class _Kept:
     """A line without its conversation.
 
-    `asked` is the conversation's size in bytes, `brief` a hash of the task.
+    `size` is the conversation's in bytes, `brief` a hash of the task.
     """
 
     line: ExchangeLine
     brief: str | None
-    asked: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class Transcript:
             self._reviews[place] = line.review
         if line.reply:
             self._answers[place] = line.reply
-            size = kept.asked + byte_count(line.reply.text)
+            size = kept.size + byte_count(line.reply.text)
             self.account.add_answer(line.tries or 0, line.reply.usage, size)
 
 
@@ -197,7 +197,7 @@ def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
         line=structs.replace(line, messages=UNSET),
         # The second message, after the system's, states the task.
         brief=_hash(contents[1]) if len(contents) > 1 else None,
-        asked=sum(map(byte_count, contents)),
+        size=sum(map(byte_count, contents)),
     )
 
 

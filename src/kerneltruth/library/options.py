@@ -1,4 +1,4 @@
-"""What a check may be told, and the message that it becomes."""
+"""The options of a check, and the message that they become."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Limit: TypeAlias = tuple[str, float | None, tuple[float, float]]
 
 
 class CheckOptions(TypedDict, total=False):
-    """What a check may be told; the command `check` has the same options.
+    """Options of a check; the command `check` has the same.
 
     Attributes:
         task: what the kernel must compute, such as `softmax`; or what `kt.task` returned in a file;
@@ -32,7 +32,7 @@ class CheckOptions(TypedDict, total=False):
         suite: where the task is looked for, such as `core` or `kernelbench:PATH`.
         reference: a file of the user's own with a function and `inputs()`, which is the task.
         tasks: a file of the user's own that declares tasks.
-        entry: the function to call, by its name; by default it is found. Of a folder or an
+        entry: the function to call, by its name; by default it is found. In a folder or an
             installed package it is `MODULE:FUNCTION`, such as `pkg.ops:softmax`.
         contract: what decides: `published`, `core` (the default) or `torch`.
         cases: how many cases are judged; by default 48, or more where the task promises more.

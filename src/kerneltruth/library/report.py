@@ -125,7 +125,7 @@ class Report:
 
     @property
     def kind(self) -> FailKind | None:
-        """Of a `fail`, what is wrong, such as `value`, `shape` or `out_of_bounds`."""
+        """What a `fail` gets wrong, such as `value`, `shape` or `out_of_bounds`; else None."""
         return self.document.kind
 
     @property

@@ -111,8 +111,8 @@ class _AsyncStream:
             return
         source = source_in(candidate)
         # A long text may have to wait for a server that still warms up.
-        asked = await asyncio.to_thread(self._ask, source)
-        self._open[asyncio.wrap_future(asked)] = self._index, source
+        question = await asyncio.to_thread(self._ask, source)
+        self._open[asyncio.wrap_future(question)] = self._index, source
         self._index += 1
         self._take()
 

@@ -18,7 +18,7 @@ from kerneltruth.tasks.spec import Task
 # Offer this many cases for each that is wanted: some cannot be judged, and few try a rare promise.
 OFFERED = 4
 LEAST_OFFERED = 64
-# Of the cases, one in so many combines promised values that are otherwise tried apart.
+# One case in eight combines promised values that are otherwise tried apart.
 PAIRED = 8
 # A kernel that takes its inputs for contiguous may be right on one of them by chance.
 TELLING_LAYOUTS = frozenset({"transposed", "strided", "row_gaps"})

@@ -111,8 +111,8 @@ def grade(task: Task, expectation: Expectation, seen: Observation) -> Verdict:
 def _values(
     task: Task, expectation: Expectation, got: tuple[torch.Tensor, ...], device: str
 ) -> Verdict:
-    asked = task.contract is not None or any(w.spec.accept for w in expectation.outputs)
-    given = expectation.inputs.tensors if asked else {}
+    reads_inputs = task.contract is not None or any(w.spec.accept for w in expectation.outputs)
+    given = expectation.inputs.tensors if reads_inputs else {}
     inputs = {n: None if t is None else t.to(device) for n, t in given.items()}
     for output, want in zip(got, expectation.outputs, strict=True):
         if want.spec.compare in ("accept", "contract"):

@@ -74,15 +74,15 @@ def _probed(
     session: CandidateSession, fact: KernelFact, right: Sequence[Expectation]
 ) -> KernelFact:
     """Add whether right results stay right when own kernels do nothing."""
-    asked = 0
+    tried = 0
     for expectation in right:
         needed = _is_needed(session, expectation)
         if needed:
             return replace(fact, probe="needed")
-        asked += needed is False
-        if asked == CASES_ASKED:
+        tried += needed is False
+        if tried == CASES_ASKED:
             break
-    if asked:
+    if tried:
         return replace(fact, probe="not_needed")
     return replace(fact, reason=NOT_LAUNCHED if right else NOT_RIGHT)
 

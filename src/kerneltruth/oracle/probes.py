@@ -85,12 +85,12 @@ class Probes:
         return f"right where {names} {verb} contiguous, wrong with {self.layout}"
 
 
-def shares_in_words(causes: Sequence[Cause]) -> list[str]:
-    """A clause for each cause, the largest first."""
+def shares_in_words(causes: Sequence[Cause], noun: str = "") -> list[str]:
+    """Return a clause for each cause, the largest first, which alone has the `noun`."""
+    shown = [cause for cause in causes if cause.kind != "assumes_contiguous"]
     return [
-        f"{cause.elements} ({100 * cause.share:.3g}%) {_in_words(cause)}"
-        for cause in causes
-        if cause.kind != "assumes_contiguous"
+        f"{cause.elements} ({100 * cause.share:.3g}%){'' if i else noun} {_in_words(cause)}"
+        for i, cause in enumerate(shown)
     ]
 
 

@@ -163,7 +163,7 @@ def _changes(change: RoundChanges) -> Iterator[RenderableType]:
         yield Text(
             f"speed of {change.timed} timed steps: {change.higher} have a higher estimate; "
             f"{change.improved} are faster and {change.worsened} slower by more than interval "
-            f"and noise floor; {change.unsure} cannot be told"
+            f"and noise floor; {change.unsure} are undecided"
         )
     repairs = list(change.repairs.items())
     if repairs:

@@ -71,7 +71,7 @@ def _account(account: SpendingRecord) -> Text:
         missing = account.answers_without_tokens
         tokens = f"{missing} of {account.answers} answers came without a count of their tokens"
     else:
-        asked, said = account.prompt_tokens, account.completion_tokens
-        tokens = f"{asked} + {said} tokens, prompts and answers"
+        sent, said = account.prompt_tokens, account.completion_tokens
+        tokens = f"{sent} + {said} tokens, prompts and answers"
     cost = "" if account.cost is None else f", cost {account.cost:.4f}"
     return Text(f"{account.calls} calls, {tokens}{cost}")

@@ -1,4 +1,4 @@
-"""Whose work a result is, in a line."""
+"""The share of own and library kernels in a result, in a line."""
 
 from __future__ import annotations
 

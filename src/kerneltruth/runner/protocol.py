@@ -214,7 +214,7 @@ class KernelRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelWork:
-    """Whose work a call is.
+    """How much of a call runs the candidate's own kernels.
 
     Attributes:
         runs: own kernels first, then PyTorch's operators: those that compute or copy on the device,

@@ -1,4 +1,4 @@
-"""Try a user's reference once, so that its mistakes are told before any kernel is judged."""
+"""Try a user's reference once, to report its mistakes before any kernel is judged."""
 
 from __future__ import annotations
 

@@ -172,8 +172,8 @@ class Task:
     def number_for(self, settings: Mapping[str, Scalar]) -> str | None:
         """Return the tensor that these attributes replace by a Python number."""
         call = settings.get(CALL)
-        asked = isinstance(call, str) and call.startswith(NUMBER)
-        return str(call).removeprefix(NUMBER) if asked else None
+        is_number = isinstance(call, str) and call.startswith(NUMBER)
+        return str(call).removeprefix(NUMBER) if is_number else None
 
     def wants_out(self, settings: Mapping[str, Scalar]) -> bool:
         """Return whether these attributes pass a tensor for the result."""
@@ -185,9 +185,9 @@ class Task:
 
     def asked_dtype(self, settings: Mapping[str, Scalar]) -> str | None:
         """Return the dtype that these attributes request; the operator then computes in it."""
-        asked = settings.get(DTYPE)
-        named = isinstance(asked, str) and asked.startswith(DTYPE_PREFIX)
-        return str(asked).removeprefix(DTYPE_PREFIX) if named else None
+        dtype = settings.get(DTYPE)
+        named = isinstance(dtype, str) and dtype.startswith(DTYPE_PREFIX)
+        return str(dtype).removeprefix(DTYPE_PREFIX) if named else None
 
     def dim(self, symbol: str) -> Dim:
         """Return the dim of that symbol."""
@@ -264,9 +264,9 @@ class Task:
     ) -> tuple[Output, ...]:
         """Return the outputs of a call with these scalars and tensors."""
         outputs = self.outputs
-        asked = self.asked_dtype(scalars)
-        if asked is not None:
-            outputs = tuple(replace(o, dtype=asked) if o.dtype == "same" else o for o in outputs)
+        dtype = self.asked_dtype(scalars)
+        if dtype is not None:
+            outputs = tuple(replace(o, dtype=dtype) if o.dtype == "same" else o for o in outputs)
         if all(o.when is None for o in outputs):
             return outputs
         scope = self.scope({}, scalars, present=_present(tensors))
@@ -310,8 +310,8 @@ class Task:
     def beyond(self, attributes: Mapping[str, Scalar]) -> str | None:
         """Return why these attributes exceed what the task requires; None if they do not."""
         defaults = {a.name: a.default for a in self.attributes}
-        asked = (n for n in self.further if attributes.get(n, defaults[n]) != defaults[n])
-        return next((self.further[n] for n in asked), None)
+        changed = (n for n in self.further if attributes.get(n, defaults[n]) != defaults[n])
+        return next((self.further[n] for n in changed), None)
 
     def allows(
         self, dims: Mapping[str, int], attributes: Mapping[str, Scalar], *, to_time: bool = False

@@ -115,7 +115,7 @@ def test_nothing_has_no_ranked_methods():
 
 @pytest.mark.parametrize(("tasks", "samples"), [(8, 4), (60, 1), (25, 4)])
 def test_equal_methods_are_told_apart_as_seldom_as_the_interval_says(tasks, samples):
-    """Of 120 pairs of methods that are equally good, about 5% may look different, each way 2.5%."""
+    """About 5% of 120 equally good pairs of methods may look different, 2.5% each way."""
     rng = np.random.default_rng(tasks)
     apart = 0
     for _ in range(120):

@@ -181,7 +181,7 @@ def test_the_two_ends_of_a_rate_by_dtype_hold_what_one_end_alone_would_miss():
     assert alone < 20
 
 
-# Of endlessly many kernels: the mean of 1 / (1 + exp(-x)) for x normal about -1, 4 apart.
+# With endlessly many kernels: the mean of 1 / (1 + exp(-x)) for x normal about -1, 4 apart.
 TRUE_HALF = 0.4096
 
 

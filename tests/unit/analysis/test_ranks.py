@@ -22,7 +22,7 @@ def test_spearmans_correlation_is_scipys_ties_and_all(levels):
 @pytest.mark.parametrize(("pairs", "normal"), [(8, 0.0), (20, 0.5), (176, 0.5), (60, 0.9)])
 def test_the_interval_of_a_rank_correlation_covers_it(pairs, normal):
     rng = np.random.default_rng(pairs)
-    # Of two normals that correlate by r, Spearman's is 6/pi asin(r/2).
+    # Two normals that correlate by r have a Spearman's of 6/pi asin(r/2).
     true = 6 / np.pi * np.arcsin(normal / 2)
     hits = 0
     for _ in range(400):

@@ -62,7 +62,7 @@ class Child:
         host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
             device, `claims_host_s` what it says of it if that is something else.
         ran: what it says that a call runs.
-        ends: how an message of a kind ends, where not well; for good, or for so many times.
+        ends: how an message of a kind ends, where not well; for good, or for a number of times.
         asked: every message, in order.
         sample: the calls that are sampled; `given` what they were given, by row.
     """

@@ -41,7 +41,7 @@ def test_a_kind_that_most_wrong_elements_give_shrinks_though_others_show_somethi
 
     _, found, failure, _ = diagnosed(mixed)
     assert failure.verdict.kind == "value"
-    # Of two elements one would be of either kind.
+    # With two elements one would be of either kind.
     assert found.minimal.sizes["M"] * found.minimal.sizes["N"] == 3
 
 

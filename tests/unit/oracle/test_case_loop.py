@@ -254,7 +254,7 @@ def test_a_case_that_the_operator_refuses_is_counted_as_skipped():
     assert attempt.skipped == {"the operator rejects the case: ValueError: not that size": 1}
 
 
-def test_a_case_without_teeth_is_counted_and_the_candidate_not_run_on_it():
+def test_a_case_whose_bound_accepts_wrong_results_is_counted_and_the_candidate_not_run_on_it():
     vague = declare("relu(x[M, N])", torch.relu, admissible=(lambda x: x * 9 + 9,))
     attempt, _, session = tried(right, vague, cases=3)
     assert attempt.verdict.word == "unrefereeable"

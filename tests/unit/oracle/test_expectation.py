@@ -1,4 +1,4 @@
-"""Expectations: what is due on a case, whether its bound has teeth, and what is kept of it."""
+"""Expectations: results of a case, whether its bound rejects decoys, and what is kept of it."""
 
 from dataclasses import replace
 

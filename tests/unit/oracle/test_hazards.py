@@ -1,4 +1,4 @@
-"""What is wrong beyond the contract is told in a line each."""
+"""Each fault beyond the contract gets one line."""
 
 import pytest
 

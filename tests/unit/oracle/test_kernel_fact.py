@@ -1,4 +1,4 @@
-"""Whose work a right result is, by what the child counts and by a probe."""
+"""Own and library kernels of a right result, by what the child counts and by a probe."""
 
 from dataclasses import replace
 

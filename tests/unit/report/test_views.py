@@ -36,7 +36,7 @@ CHECK = {
     "cases": 7,
     "failed": 1,
     "declined": [{"case": f"case {i}", "reason": "no\nthanks"} for i in range(5)],
-    "unrefereeable": {"no teeth": 2},
+    "unrefereeable": {"accepts zeros": 2},
     "skipped": {},
     "worst_ratio": 0.5,
     "binaries": [
@@ -95,7 +95,7 @@ def test_a_failing_check_says_why_on_what_and_what_to_do_next():
 
 def test_every_case_that_was_not_judged_is_counted():
     text = piped(check_view(checked()))
-    assert "2: no teeth" in text
+    assert "2: accepts zeros" in text
     assert "5 cases of the extended domain" in text
     assert "and 2 more" in text
 

@@ -85,7 +85,7 @@ VERDICTS = (
     Declined(reason="no"),
     Crashed(signal=11, detail="died"),
     TimedOut(seconds=2.5),
-    Unrefereeable(reason="no teeth"),
+    Unrefereeable(reason="accepts zeros"),
     Void(reason="PyTorch raises"),
     UnsupportedHere(reason="needs CUDA"),
     Infra(reason="lost"),

@@ -265,7 +265,7 @@ def limit_of(
 
     It must not fire on any correct kernel, so it counts far less than `floor`:
 
-    - Of the memory traffic only reads that the result depends on (`traffic.needed_bytes`), and of
+    - Memory traffic counts only reads that the result depends on (`traffic.needed_bytes`), and of
       them only those that came from memory: outputs may stay in the L2 cache, and so may inputs
       that are the same for every call or were not flushed.
     - Operations only of products of matrices, and as many as the results depend on: a product that

@@ -146,7 +146,7 @@ class BenchmarkBatches:
 
     def overhead(self, side: Side, *, show: bool = False) -> float:
         """Return a shortest batch's seconds beyond its device time, on the last batch's buffers."""
-        # Of a single call the child would also say what memory it takes, at a cost.
+        # A batch of one call would also measure its memory, which costs time.
         buffers = self._last_order[: 1 if self.graphs or side.is_slow else 2]
         known = self._known_next() if show else {}
         if show:

@@ -72,9 +72,9 @@ def profile(
 
 def device_share(runner: Runner, candidate: Candidate, task: Task, case: Case) -> DeviceShare:
     """Return the shares of the device's time by kernel, in a call on a case."""
-    asked = Rehearse(arguments=rehearsal_arguments(task, case), device_time=True)
+    rehearse = Rehearse(arguments=rehearsal_arguments(task, case), device_time=True)
     with runner.open(candidate, mode="time") as child:
-        seen = child.request(asked, deadline_s=DEADLINE_S)
+        seen = child.request(rehearse, deadline_s=DEADLINE_S)
     return share_of(seen, case)
 
 

@@ -81,7 +81,7 @@ def _shares(causes: tuple[Cause, ...]) -> str:
     """Return a sentence on the causes, after a space; empty if one explains all."""
     if not causes or causes[0].share == 1.0:
         return ""
-    return f" Of the wrong elements {', '.join(shares_in_words(causes))}."
+    return f" {', '.join(shares_in_words(causes, ' of the wrong elements'))}."
 
 
 def _sentence(clause: str) -> str:

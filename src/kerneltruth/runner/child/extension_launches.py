@@ -2,7 +2,7 @@
 
 What nvcc compiles calls the CUDA runtime through a table of addresses that the dynamic linker has
 filled in. While a call is watched, the entries of launching functions lead here; each launch is
-told of and made, or not made. Libraries such as cuBLAS launch through tables of their own, which
+reported and made, or not made. Libraries such as cuBLAS launch through tables of their own, which
 stay as they are. On a machine of another kind than Linux on x86-64 or AArch64 nothing is seen.
 """
 

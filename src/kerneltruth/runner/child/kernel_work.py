@@ -1,4 +1,4 @@
-"""Whose work a call is: launches of the candidate's own kernels, and operators of PyTorch.
+"""Count what a call runs: launches of the candidate's own kernels, and operators of PyTorch.
 
 Own is what the candidate's source brings, whatever file it lies in; kernels of installed packages,
 and what Inductor generates, are not. The judge asks for one call in which all is counted, and for

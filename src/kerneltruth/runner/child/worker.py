@@ -220,19 +220,19 @@ class Worker:
             return operators.observed(call, self._device)
         return rows.do(message)
 
-    def _rehearse(self, asked: Rehearse) -> Observation:
+    def _rehearse(self, request: Rehearse) -> Observation:
         if self._device.type == "cuda":
             # Left from earlier calls, and from one that raised.
             torch.cuda.empty_cache()
             free, total = torch.cuda.mem_get_info(self._device)
-            if free < asked.spare * total:
+            if free < request.spare * total:
                 return Observation(ended="unsupported", message="others need the memory")
         _seed()
         if self._launches is not None:
-            self._launches.begin(asked.config)
-        call = self._call_once(asked)
+            self._launches.begin(request.config)
+        call = self._call_once(request)
         work: KernelWork | None = None
-        if asked.device_time:
+        if request.device_time:
             device_time = importlib.import_module("kerneltruth.runner.child.device_time")
             work = device_time.work_of(call, self._device)
         if self._device.type == "cuda":
@@ -240,9 +240,9 @@ class Worker:
         launches = self._launches.collect() if self._launches is not None else ()
         return Observation(ended="returned", launches=tuple(launches), work=work)
 
-    def _call_once(self, asked: Rehearse) -> Callable[[], Any]:
+    def _call_once(self, request: Rehearse) -> Callable[[], Any]:
         with emulation.suspended():
-            row = [self._supplied(a) for a in asked.arguments]
+            row = [self._supplied(a) for a in request.arguments]
         (call,) = self._calls(None, [row])
         call()
         if self._device.type == "cuda":

@@ -171,8 +171,8 @@ def is_lean(given: Mapping[str, Any]) -> bool:
 def _means_the_same(text: str) -> bool:
     """Return whether fewer headers can only cause an error in a source; see `_UNSEEN`."""
     known = _MAY_ASK.union(_DEFINITION.findall(text))
-    asked = (name for found in _CONDITION.findall(text) for name in _IDENTIFIER.findall(found))
-    return _UNSEEN.search(text) is None and known.issuperset(asked)
+    conditions = (name for found in _CONDITION.findall(text) for name in _IDENTIFIER.findall(found))
+    return _UNSEEN.search(text) is None and known.issuperset(conditions)
 
 
 def included(texts: Sequence[str], originals: Path) -> str:

@@ -71,11 +71,11 @@ def precompile_ahead(kit: Path, source: str, environment: Mapping[str, str]) -> 
     folder = precompiled(kit, flags)
     if folder is None or folder.exists() or folder in _begun:
         return
-    asked = kit / f".{folder.name}.asked"
+    marker = kit / f".{folder.name}.asked"
     with contextlib.suppress(OSError):
-        if not asked.exists():
+        if not marker.exists():
             kit.mkdir(mode=0o700, parents=True, exist_ok=True)
-            asked.touch()
+            marker.touch()
             return
         module = ["-P", "-m", "kerneltruth.runner.extensions.headers"]
         _begun[folder] = subprocess.Popen(

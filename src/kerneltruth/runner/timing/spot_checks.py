@@ -33,12 +33,12 @@ class SpotRecorder:
         sources: by row of a sampled call, the row whose contents it gets.
     """
 
-    def __init__(self, asked: SpotCheck, device: torch.device, like: Any) -> None:
+    def __init__(self, request: SpotCheck, device: torch.device, like: Any) -> None:
         """Keep nothing yet; `like` is the result of some call, for its form."""
-        self.sources = dict(zip(asked.buffers, asked.sources, strict=True))
-        self._lines = {buffer: line for line, buffer in enumerate(asked.buffers)}
-        self._elements = asked.elements
-        self._spots = [torch.tensor(at, dtype=torch.int64, device=device) for at in asked.spots]
+        self.sources = dict(zip(request.buffers, request.sources, strict=True))
+        self._lines = {buffer: line for line, buffer in enumerate(request.buffers)}
+        self._elements = request.elements
+        self._spots = [torch.tensor(at, dtype=torch.int64, device=device) for at in request.spots]
         tensors = list(plain_tensors(like))
         self._dtypes = [_dtype(t) for t in tensors]
         self._odd = self._oddity(tensors)
@@ -46,9 +46,9 @@ class SpotRecorder:
         if self._odd is None:
             self._kept = [
                 torch.zeros(
-                    (len(asked.buffers), len(at)), dtype=BITS[_element_size(t)], device=device
+                    (len(request.buffers), len(at)), dtype=BITS[_element_size(t)], device=device
                 )
-                for t, at in zip(tensors, asked.spots, strict=True)
+                for t, at in zip(tensors, request.spots, strict=True)
             ]
         # Once: a view takes a microsecond of the host.
         self._rows = [list(kept) for kept in self._kept]

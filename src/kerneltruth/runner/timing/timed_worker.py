@@ -162,11 +162,11 @@ class TimedWorker:
             for held in self._held:
                 held.flip()
 
-    def spot_check(self, asked: SpotCheck) -> None:
+    def spot_check(self, request: SpotCheck) -> None:
         """Check these calls from now on; their results have the form of the last one."""
         with unwatched():
             self._recorder = (
-                SpotRecorder(asked, self._device, self._last) if asked.buffers else None
+                SpotRecorder(request, self._device, self._last) if request.buffers else None
             )
 
     def _call(self, buffer: int) -> Caller:
@@ -204,9 +204,9 @@ class TimedWorker:
         self._wait()
         self._graphs = graphs
 
-    def batch(self, asked: RunBatch) -> dict[str, float]:
+    def batch(self, request: RunBatch) -> dict[str, float]:
         """Make the calls, and report their times."""
-        buffers, graphs = asked.buffers, asked.graphs
+        buffers, graphs = request.buffers, request.graphs
         # Before the clock starts: otherwise a result of the last batch would be freed within this
         # one.
         self._last = self._snapshot = None
@@ -218,13 +218,13 @@ class TimedWorker:
         else:
             calls = [self._call(buffer) for buffer in buffers]
             self._row = buffers[-1]
-        if asked.hidden:
+        if request.hidden:
             self._flip()
             # Work enqueued from here on sees scrambled inputs.
             self._wait()
-        if self._on_gpu and asked.head_start_s > 0:
-            _sleep(int(asked.head_start_s * _CYCLES))  # type: ignore[no-untyped-call]
-        if asked.hidden:
+        if self._on_gpu and request.head_start_s > 0:
+            _sleep(int(request.head_start_s * _CYCLES))  # type: ignore[no-untyped-call]
+        if request.hidden:
             # Calls on an unsynchronized stream have read noise.
             self._flip()
         # Reading leaves no dirty cache lines that a call would first have to write back.

@@ -87,8 +87,8 @@ TASKS: tuple[Task, ...] = (
         admissible=(_in_another_order(_adaptive_avg_pool2d),),
         description="""The mean over each cell of a grid of windows of the last two dims, in the
             dtype of the input; input is [N, C, H, W] or [C, H, W]. output_size is a pair (P, Q), or
-            an int for both; a None in the pair keeps the input's size. Of P windows over H rows the
-            i-th holds the rows from floor(i * H / P) up to, and not including,
+            an int for both; a None in the pair keeps the input's size. The i-th of P windows over
+            H rows holds the rows from floor(i * H / P) up to, and not including,
             ceil((i + 1) * H / P); columns likewise. Windows may overlap, and P may exceed H.""",
         flops="N*C*H*W",
         benchmark={"N": 2, "C": 8, "H": 32, "W": 32, "P": 7, "Q": 7},

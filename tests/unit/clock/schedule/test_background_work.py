@@ -1,4 +1,4 @@
-"""Who may use a device, with threads that want it and processes that only remember."""
+"""The right to use a device, with threads that want it and processes that only remember."""
 
 import signal
 import threading

@@ -489,7 +489,7 @@ def test_the_graded_batches_cannot_be_foreseen(clock):
     assert len(seen) > 3
 
 
-# Of the one output that RELU has here.
+# The one output that RELU has here.
 ELEMENTS = (32,)
 
 

@@ -264,7 +264,7 @@ def test_room_is_there_when_it_has_been_made(cache, runner):
     one = cache("eager", most=2)
     one.ready([SOFTMAX, RELU], EFFORT)
     one.begin(GELU)
-    # Of those that were too many a process is left for others.
+    # A process of those beyond the limit is left for others.
     assert runner.waited == []
     # All, and those of whom one was lost.
     one.free_memory()

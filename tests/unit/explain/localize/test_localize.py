@@ -497,7 +497,7 @@ def test_several_causes_are_all_reported_with_their_shares():
     )
     fault = explain(output, reference, kind="uninitialized", causes=causes)
     assert (
-        "Of the wrong elements 12 (75%) change with the contents of uninitialized memory, "
+        "12 (75%) of the wrong elements change with the contents of uninitialized memory, "
         "4 (25%) change with each repetition of the call."
     ) in fault.sentence
 
@@ -508,7 +508,7 @@ def test_the_share_of_a_minor_cause_is_reported_too():
     causes = (Cause(kind="nondeterministic", elements=1, share=0.0625),)
     told = explain(output, reference, causes=causes).sentence
     assert told.endswith(
-        "Of the wrong elements 1 (6.25%) changes with each repetition of the call."
+        " 1 (6.25%) of the wrong elements changes with each repetition of the call."
     )
 
 
@@ -597,7 +597,7 @@ def test_a_fault_of_two_dtypes_is_named():
 def test_a_fault_of_one_attribute_value_is_named():
     failing = replace(case(N=50), attributes=(("mode", "b"),))
     fault = with_siblings(failing, (replace(failing, attributes=(("mode", "a"),)), False))
-    # Of other modes nothing is known.
+    # Nothing is known of other modes.
     assert fault.sentence.endswith("It shows with mode=b, and not with mode=a.")
 
 

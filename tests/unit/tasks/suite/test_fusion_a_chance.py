@@ -170,7 +170,7 @@ def test_every_random_number_gives_one_of_the_known_ways():
 
 
 def starts_on_a_gpu(size, count, kernel, u):
-    """Of every plane, as PyTorch's kernel computes them: in float32 throughout."""
+    """The norms of every plane, as PyTorch's kernel computes them: in float32 throughout."""
     step = torch.tensor(float(size - kernel)) / (count - 1)
     first = ((torch.arange(count - 1) + u.unsqueeze(1)) * step).int() - (u * step).int()[:, None]
     return torch.cat((first, torch.full((len(u), 1), size - kernel)), 1).long()

@@ -49,7 +49,7 @@ class Tally {
     if (speed !== null) this.count("slower", attempt, speed < 1);
   }
 
-  // Of distinct kernels, every round: the round that counts is chosen by the judge's word.
+  // Every round of distinct kernels: the round that counts is chosen by the judge's word.
   addKernel(attempt) {
     if (has(attempt, FLAG.asked) && has(attempt, FLAG.wrong)) {
       this.count("illusions", attempt, has(attempt, FLAG.illusion));

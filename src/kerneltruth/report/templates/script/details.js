@@ -167,7 +167,7 @@ function wakeSheet() {
   SHEET.querySelector(".close").addEventListener("click", () => SHEET.close());
   SHEET.addEventListener("click", (event) => { if (event.target === SHEET) SHEET.close(); });
   SHEET.addEventListener("close", () => {
-    // It is told late: another attempt may be open by then.
+    // The event comes late: another attempt may be open by then.
     if (SHEET.open) return;
     opened = null;
     writeAddress();

@@ -301,7 +301,7 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
 
 
 def _is_arranged(values: torch.Tensor, count: int) -> bool:
-    """Return whether integers are no independent draws of so many values.
+    """Return whether integers are no independent draws of `count` values.
 
     They ascend, like offsets, or are all different, like a permutation.
     """
