@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
+from kerneltruth.runs.files import cache_folder
 
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 # Every CUDA device of this machine.
@@ -218,8 +219,9 @@ def cache_root() -> Path | None:
     None where no such place can be written: then every run compiles anew.
     """
     with contextlib.suppress(OSError, RuntimeError):
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(base) / "kerneltruth" / "compiled"
+        folder = cache_folder("compiled")
+        if not folder.is_absolute():  # the user has no home
+            return None
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
             return folder

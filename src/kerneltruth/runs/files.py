@@ -1,4 +1,4 @@
-"""Read and write a run's files: whole or not at all, with one clear line on failure."""
+"""Read and write the tool's files: whole or not at all, with one clear line on failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path
+
 from kerneltruth.errors import EnvironmentFault, UserError
+
+
+def cache_folder(name: str) -> Path:
+    """Return the folder of that name in the user's cache: in `~/.cache/kerneltruth` on Linux."""
+    return user_cache_path("kerneltruth", appauthor=False) / name
 
 
 def read_json(path: Path) -> Any:

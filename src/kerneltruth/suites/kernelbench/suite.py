@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runs.files import cache_folder
 from kerneltruth.suites.kernelbench.child_session import FewChildren, ProblemSession
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.schema import Schema
@@ -147,5 +148,4 @@ class Problems(Mapping[str, Task]):
 
 def schema_cache() -> Path:
     """Return where schemas are kept between runs."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "kerneltruth" / "schemas"
+    return cache_folder("schemas")

@@ -1,0 +1,32 @@
+"""The folders of the user's cache, and files that are written whole."""
+
+from pathlib import Path
+
+import pytest
+
+from kerneltruth.engine.devices import cache_root
+from kerneltruth.runs.files import cache_folder
+from kerneltruth.suites.kernelbench.suite import schema_cache
+
+
+def test_caches_lie_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_root() == tmp_path / "kerneltruth" / "compiled"
+    assert schema_cache() == tmp_path / "kerneltruth" / "schemas"
+
+
+@pytest.mark.parametrize("unset", [None, ""])
+def test_caches_lie_in_the_home_folder_otherwise(unset, tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if unset is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", unset)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder("compiled") == tmp_path / ".cache" / "kerneltruth" / "compiled"
+
+
+def test_nothing_is_cached_for_a_user_without_a_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = Path("~/.cache/kerneltruth/compiled")
+    monkeypatch.setattr("kerneltruth.engine.devices.cache_folder", lambda name: found)
+    assert cache_root() is None
+    assert list(tmp_path.iterdir()) == []
