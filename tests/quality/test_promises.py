@@ -12,8 +12,8 @@ from kerneltruth.engine.requests import CASES
 from kerneltruth.oracle.dealing import deal
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.suites.listing import show_task
-from kerneltruth.suites.terms import needs_sentence, sentence
-from kerneltruth.tasks.model import PUBLISHED
+from kerneltruth.suites.terms import sentence
+from kerneltruth.tasks.model import CALL, PUBLISHED
 from kerneltruth.tasks.registry import TASKS, eager_modules
 
 # What `run` judges at most of one candidate: more would cost its throughput.
@@ -36,6 +36,26 @@ def test_every_promise_is_tried(key):
     assert promises
     assert [str(p) for p in promises if not any(p.tried_by(case) for case in cases)] == []
     assert len(cases) <= MOST
+
+
+def needs_sentence(task, promise):
+    """Whether a promise goes beyond what decides by this project's choice.
+
+    The published inputs, other values and other numbers of dims do.
+    """
+    usual = {a.name: a.default for a in task.attributes}
+    match promise.kind:
+        case "attribute":
+            hidden = promise.name.startswith("_") and promise.name != CALL
+            return not hidden and repr(promise.value) != repr(usual[promise.name])
+        case "dtype":
+            return promise.name != task.promised_dtypes[0]
+        case "absent":
+            return not promise.name.startswith("_")
+        case "recipe":
+            return False
+        case _:
+            return True
 
 
 @pytest.mark.parametrize("key", TASKS)

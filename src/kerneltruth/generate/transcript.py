@@ -52,7 +52,7 @@ class ExchangeLine(Stored, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _StoredLine:
     """A line without its conversation.
 
     `size` is the conversation's in bytes, `brief` a hash of the task.
@@ -164,7 +164,7 @@ class Transcript:
         self._ledger.append(key, line)
         self._reviews[task, sample, turn] = review
 
-    def _take(self, kept: _Kept) -> None:
+    def _take(self, kept: _StoredLine) -> None:
         line, place = kept.line, (kept.line.task, kept.line.sample, kept.line.round)
         if kept.brief is not None:
             self._briefs[line.task] = kept.brief
@@ -179,7 +179,7 @@ class Transcript:
             self.account.add_answer(line.tries or 0, line.reply.usage, size)
 
 
-def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
+def _kept(data: Mapping[str, Json], path: Path) -> _StoredLine:
     """Return the part of a line that stays in memory: the conversation's size, not its text.
 
     Raises:
@@ -193,7 +193,7 @@ def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
             "name a new directory with --out"
         ) from error
     contents = [message.content for message in line.messages or ()]
-    return _Kept(
+    return _StoredLine(
         line=structs.replace(line, messages=UNSET),
         # The second message, after the system's, states the task.
         brief=_hash(contents[1]) if len(contents) > 1 else None,

@@ -38,7 +38,7 @@ DRAW_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _OwnCall:
     """How a call of PyTorch's own function ended in a case.
 
     Attributes:
@@ -68,7 +68,7 @@ class Controls:
         self._cache = cache
         self._source = source
         self._open: CandidateSession | None = None
-        self._seen: Recent[_Seen] = Recent(lambda _: 0, limit_bytes=_KEPT_BYTES)
+        self._seen: Recent[_OwnCall] = Recent(lambda _: 0, limit_bytes=_KEPT_BYTES)
 
     def objection(
         self,
@@ -108,18 +108,18 @@ class Controls:
 
     def _look(
         self, task: Task, expectation: Expectation, deadline_s: float, around: Surroundings
-    ) -> _Seen:
+    ) -> _OwnCall:
         session = self._session(task, deadline_s)
         if session is None:
-            return _Seen()
+            return _OwnCall()
         ruling, _, _ = session.call(expectation, around=Surroundings(reused=around.reused))
         said = _objection(ruling.with_form)
         if said is None:
-            return _Seen()
+            return _OwnCall()
         lacking = isinstance(ruling.verdict, RuntimeFault | Declined) and any(
             words in said for words in _NOT_THERE
         )
-        return _Seen(
+        return _OwnCall(
             objection=f"PyTorch's own function {said}",
             lacking=lacking and self._runner.device == "cpu",
             of_form=not is_bad(ruling.verdict),

@@ -72,22 +72,6 @@ class Candidate:
         )
 
 
-def load_candidate(
-    path: str | Path,
-    *,
-    task_names: Collection[str],
-    task: str | None = None,
-    entry: str | None = None,
-) -> Candidate:
-    """Read a candidate from a file.
-
-    Raises:
-        UserError: the file cannot be read or is not text, or as in `read_candidate`.
-    """
-    source = above_tests(read_source(path))
-    return read_candidate(source, str(path), task_names=task_names, task=task, entry=entry)
-
-
 def read_source(path: str | Path) -> str:
     """Return the text of a candidate's file.
 

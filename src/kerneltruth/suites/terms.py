@@ -40,26 +40,6 @@ def contract_of(task: Task, contract: Contract) -> ContractFacts:
     )
 
 
-def needs_sentence(task: Task, promise: Promise) -> bool:
-    """Whether a promise goes beyond what decides by this project's choice.
-
-    The published inputs, other values and other numbers of dims do.
-    """
-    usual = {a.name: a.default for a in task.attributes}
-    match promise.kind:
-        case "attribute":
-            hidden = promise.name.startswith("_") and promise.name != CALL
-            return not hidden and repr(promise.value) != repr(usual[promise.name])
-        case "dtype":
-            return promise.name != task.promised_dtypes[0]
-        case "absent":
-            return not promise.name.startswith("_")
-        case "recipe":
-            return False
-        case _:
-            return True
-
-
 def sentence(task: Task, promise: Promise) -> str | None:
     """Return the sentence of the task's prompt that makes a promise."""
     return sentence_of(task, promise.kind, promise.name, promise.value)

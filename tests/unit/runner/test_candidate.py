@@ -4,9 +4,10 @@ import pytest
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import (
+    above_tests,
     is_torch_only,
-    load_candidate,
     read_candidate,
+    read_source,
     returns_value,
 )
 
@@ -127,22 +128,22 @@ def test_bytes_that_are_no_text_are_a_users_mistake(tmp_path):
     path = tmp_path / "relu.py"
     path.write_bytes(b"def relu(x): return '\xff\xfe'")
     with pytest.raises(UserError, match="byte 21 is not UTF-8"):
-        load_candidate(path, task_names=TASKS)
+        read_source(path)
 
 
 def test_a_missing_file_is_a_users_mistake(tmp_path):
     with pytest.raises(UserError, match="No such file"):
-        load_candidate(tmp_path / "nothing.py", task_names=TASKS)
+        read_source(tmp_path / "nothing.py")
 
 
-def test_tests_below_a_published_answer_are_no_part_of_it(tmp_path):
-    (tmp_path / "relu.py").write_text(f"def relu(x): return x\n{'#' * 146}\nimport data_utils\n")
-    assert load_candidate(tmp_path / "relu.py", task_names=TASKS).source == "def relu(x): return x"
+def test_tests_below_a_published_answer_are_no_part_of_it():
+    answer = f"def relu(x): return x\n{'#' * 146}\nimport data_utils\n"
+    assert above_tests(answer) == "def relu(x): return x"
 
 
 def test_a_file_is_read_with_its_hash(tmp_path):
     path = tmp_path / "relu.py"
     path.write_text("def relu(x): return x")
-    candidate = load_candidate(path, task_names=TASKS)
+    candidate = read_candidate(read_source(path), str(path), task_names=TASKS)
     assert candidate.path == str(path)
     assert candidate.sha256 == hashlib.sha256(b"def relu(x): return x").hexdigest()

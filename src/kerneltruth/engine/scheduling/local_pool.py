@@ -55,7 +55,7 @@ class LocalPools(Generic[J, R]):
     def run(self, jobs: Iterable[J]) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
         """Do every job once, in one of the pools: see `Scheduler.run`."""
         waiting = Waiting(jobs)
-        parts = [_Judges(pool, waiting) for pool in self.pools]
+        parts = [_PoolJudges(pool, waiting) for pool in self.pools]
         try:
             for part in parts:
                 part.begin()
@@ -65,7 +65,7 @@ class LocalPools(Generic[J, R]):
                 part.close()
 
     def _events(
-        self, parts: Sequence[_Judges[J, R]]
+        self, parts: Sequence[_PoolJudges[J, R]]
     ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
         """Yield what comes of the jobs, until all are done or the time is over."""
         until = self.pools[0].until
@@ -78,7 +78,7 @@ class LocalPools(Generic[J, R]):
                 yield from pipes[pipe].take(pipe)
 
 
-class _Judges(Generic[J, R]):
+class _PoolJudges(Generic[J, R]):
     """The judges of a pool, and the jobs that none of them has been given."""
 
     def __init__(self, pool: LocalPool[J, R], waiting: Waiting[J]) -> None:

@@ -65,7 +65,7 @@ class RayCluster(Generic[J, R]):
         _connect(ray, self.address)
         try:
             room = _room(ray, self.placement)
-            judges = _Judges(ray, self.make, self.placement)
+            judges = _ClusterJudges(ray, self.make, self.placement)
             yield from judges.run(Waiting(jobs), min(self.judges or room, room))
         finally:
             with contextlib.suppress(Exception):
@@ -150,7 +150,7 @@ class _RayJudge:
         return self._work(job)
 
 
-class _Judges:
+class _ClusterJudges:
     """Judges of the cluster, each with its current job."""
 
     def __init__(

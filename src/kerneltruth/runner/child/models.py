@@ -339,7 +339,7 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
         registration.register_module_buffer_registration_hook(registered),
     )
     try:
-        with _Kept(held) if fixed else _nothing():
+        with _ProtectTensors(held) if fixed else _nothing():
             yield
     finally:
         for handle in handles:
@@ -351,7 +351,7 @@ def _nothing() -> Iterator[None]:
     yield
 
 
-class _Kept(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _ProtectTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Protects some tensors from initializers.
 
     The initializer still draws its random numbers, so that later draws stay the same.
@@ -363,7 +363,7 @@ class _Kept(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _dispatch(
-    mode: _Kept, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    mode: _ProtectTensors, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
 ) -> Any:
     target = args[0] if args else None
     writes = func.overloadpacket.__name__.endswith("_")
@@ -379,4 +379,4 @@ def _dispatch(
 
 
 # In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
-_Kept.__torch_dispatch__ = _dispatch  # type: ignore[assignment,method-assign]
+_ProtectTensors.__torch_dispatch__ = _dispatch  # type: ignore[assignment,method-assign]

@@ -95,7 +95,7 @@ def _restore(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, value)
 
 
-class _Recorder:
+class _PatchRecorder:
     """Collects what Triton's own patching would set, without setting it."""
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ def _to_ir(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replacements() -> list[tuple[Any, str, Any]]:
-    recorder = _Recorder()
+    recorder = _PatchRecorder()
     it._patch_lang_tensor(tl.tensor, recorder)
     for language in (tl, tl.core):
         it._patch_lang_core(language, recorder)

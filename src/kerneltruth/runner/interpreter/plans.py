@@ -57,10 +57,10 @@ class _State:
     in_use = False
     plans: ClassVar[dict[tuple[Any, ...], Plan]] = {}
     constant_bytes = 0
-    recorder: _Recorder | None = None
+    recorder: _RecordingBuilder | None = None
 
 
-class _Recorder:
+class _RecordingBuilder:
     """A builder that does what the interpreter's does and takes notes."""
 
     def __init__(self, builder: Any) -> None:
@@ -212,7 +212,7 @@ def _first(
     key: tuple[Any, ...], slow: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Let the language itself make the call, and keep the notes."""
-    recorder = _Recorder(it.interpreter_builder)
+    recorder = _RecordingBuilder(it.interpreter_builder)
     outer, _State.recorder = _State.recorder, recorder
     originals: list[Any] = []
     twins: list[Any] = []
@@ -242,7 +242,7 @@ def _first(
     return result
 
 
-def _remember(key: tuple[Any, ...], recorder: _Recorder, plan: Plan) -> None:
+def _remember(key: tuple[Any, ...], recorder: _RecordingBuilder, plan: Plan) -> None:
     pairs = zip(recorder.slots, recorder.constant, strict=True)
     kept = [s.data.nbytes for s, constant in pairs if constant and isinstance(s, TensorHandle)]
     _State.constant_bytes += sum(kept)
@@ -252,7 +252,7 @@ def _remember(key: tuple[Any, ...], recorder: _Recorder, plan: Plan) -> None:
     _State.plans[key] = plan
 
 
-def _plan(recorder: _Recorder, result: Any) -> Plan:
+def _plan(recorder: _RecordingBuilder, result: Any) -> Plan:
     """Return the notes as a function of the arguments; None if they hold for this call alone."""
     if recorder.refused or type(result) is not _TENSOR:
         return None
