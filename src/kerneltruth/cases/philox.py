@@ -179,9 +179,9 @@ class Stream:
         The sum is exact, so the values are too up to one rounding; their kurtosis is 2.85 (a
         Gaussian has 3), which is all that a test input needs.
         """
-        words = self.words(4 * n).reshape(n, 4)
-        total = ((words & _MASK16) + (words >> 16)).sum(1)
-        return (2 * total - 8 * _MASK16).double().mul_(_NORMAL_SCALE)
+        words = self.words(4 * n)
+        total = (words & _MASK16).add_(words >> 16).view(n, 4).sum(1)
+        return total.mul_(2).sub_(8 * _MASK16).double().mul_(_NORMAL_SCALE)
 
     def integers(self, n: int, low: int, high: int) -> Tensor:
         """Draw int64 in [low, high); the bias is at most one part in 2**32 times the span."""

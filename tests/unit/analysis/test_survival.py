@@ -29,7 +29,7 @@ def step(found, obligation):
     return found.steps[OBLIGATIONS.index(obligation)]
 
 
-@given(st.lists(profiles))
+@given(st.lists(profiles, max_size=6))
 def test_a_survival_curve_never_rises(found):
     steps = curve("kb", kernels(found)).steps
     counts = [s.remain.numerator for s in steps]
@@ -38,14 +38,14 @@ def test_a_survival_curve_never_rises(found):
     assert most == sorted(most, reverse=True)
 
 
-@given(st.lists(profiles))
+@given(st.lists(profiles, max_size=6))
 def test_at_each_step_kernels_remain_are_lost_or_were_not_tried(found):
     for s in curve("kb", kernels(found)).steps:
         assert s.remain.numerator + s.lost_so_far + s.not_tried == len(found)
         assert s.remain_most.numerator == len(found) - s.lost_so_far
 
 
-@given(st.lists(profiles))
+@given(st.lists(profiles, max_size=6))
 def test_every_loss_counts_once_at_the_first_obligation_that_loses_the_kernel(found):
     members = kernels(found)
     firsts = [next((o for o in OBLIGATIONS if fate(r, o) == "lost"), None) for r in members]

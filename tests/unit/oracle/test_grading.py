@@ -26,9 +26,21 @@ PRODUCT = replace(MATMUL, benchmark=replace(MATMUL.benchmark, dims={"M": 48, "N"
 IN_PLACE = declare("halve_(x[M, N])", lambda x: x * 0.5, mutates=("x",))
 
 
+# Drawing is most of what these tests cost. Declarations are kept: an id stays that of one task.
+POOLS = {}
+
+
+def pools_for(declared, case):
+    """The pools of a case, drawn once."""
+    key = id(declared), case
+    if key not in POOLS:
+        POOLS[key] = declared, pools_of(declared, case)
+    return POOLS[key][1]
+
+
 def called(declared, case, index=0):
     """What is due of one of the calls, and its inputs."""
-    pools = pools_of(declared, case)
+    pools = pools_for(declared, case)
     drawn = {n: p.choose(stream(4, "calls"), 4) for n, p in pools.items()}
     at = {n: c[index] for n, c in drawn.items()}
     inputs = inputs_at(declared, case, pools, at)

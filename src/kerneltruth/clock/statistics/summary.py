@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import median
 from typing import Literal
@@ -66,20 +66,18 @@ class Block:
 
     candidate_s: tuple[float, ...]
     baseline_s: tuple[float, ...]
+    # Log of baseline over candidate: the median over exchanges of their mean.
+    log_ratio: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.candidate_s or len(self.candidate_s) != len(self.baseline_s):
             raise InternalError(f"a block has as many times on either side, one or more: {self}")
         if not all(0 < t < math.inf for t in (*self.candidate_s, *self.baseline_s)):
             raise InternalError(f"a block's times are finite and above 0: {self}")
-
-    @property
-    def log_ratio(self) -> float:
-        """Log of baseline over candidate: the median over exchanges of their mean."""
         logs = [math.log(b / c) for b, c in zip(self.baseline_s, self.candidate_s, strict=True)]
         if len(logs) % 2 == 0:
             logs = [(one + other) / 2 for one, other in zip(logs[::2], logs[1::2], strict=True)]
-        return median(logs)
+        object.__setattr__(self, "log_ratio", median(logs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

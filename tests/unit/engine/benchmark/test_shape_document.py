@@ -56,8 +56,14 @@ def batches(per_call_s, more_s=0.0):
     )
 
 
+@pytest.fixture(scope="module")
+def inputs():
+    """Drawn once: it takes longer than all that is tested here."""
+    return make_bench_inputs(TASK, CASE)
+
+
 @pytest.fixture
-def document():
+def document(inputs):
     """The document of a candidate and a baseline that take so long."""
 
     def make(
@@ -85,7 +91,7 @@ def document():
         setup = TimingSetup(
             task=TASK,
             case=CASE,
-            inputs=make_bench_inputs(TASK, CASE),
+            inputs=inputs,
             device="cpu",
             drawn=[],
             failed={},
