@@ -10,7 +10,7 @@ import contextlib
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 NAME = "meta"
 _THERE = torch.device(NAME)
@@ -48,10 +48,13 @@ class Elsewhere(torch.Tensor):
 
 def _run(func, args, kwargs):
     name = func.overloadpacket.__name__
-    given = [a for a in tree_flatten((args, kwargs))[0] if isinstance(a, torch.Tensor)]
+    flat, form = tree_flatten((args, kwargs))
+    given = [a for a in flat if isinstance(a, torch.Tensor)]
     there = [isinstance(t, Elsewhere) for t in given]
-    asked = kwargs.get("device")
-    on_cpu = asked is not None and torch.device(asked).type == "cpu"
+    wanted = kwargs.get("device")
+    if wanted is None and not any(there):
+        return func(*args, **kwargs)
+    on_cpu = wanted is not None and torch.device(wanted).type == "cpu"
     if name in _INDEXED and there[:1] == [True]:
         # The tensor and what is put there; indices may come from the CPU.
         given, there = given[:1], [True]
@@ -60,20 +63,20 @@ def _run(func, args, kwargs):
     )
     if mixed and name not in _MOVES:
         raise RuntimeError(f"Expected all tensors to be on the same device: {name}")
-    lies_there = any(there) if asked is None else not on_cpu
+    lies_there = any(there) if wanted is None else not on_cpu
     if name in ("copy_", "copy"):
         lies_there = there[0]
     generator = kwargs.get("generator")
     if lies_there and generator is not None:
         raise RuntimeError("Expected another device's type for generator but found 'cpu'")
-    if asked is not None:
-        kwargs = {**kwargs, "device": torch.device("cpu")}
-    plain = tree_map(lambda a: a.held if isinstance(a, Elsewhere) else a, (args, kwargs))
-    result = func(*plain[0], **plain[1])
+    plain, named = tree_unflatten([a.held if isinstance(a, Elsewhere) else a for a in flat], form)
+    result = func(*plain, **(named if wanted is None else {**named, "device": torch.device("cpu")}))
     if name.endswith("_") and given and there[0]:
         return args[0]
     if not lies_there:
         return result
+    if type(result) is torch.Tensor:
+        return Elsewhere(result)
     return tree_map(lambda r: Elsewhere(r) if type(r) is torch.Tensor else r, result)
 
 

@@ -87,6 +87,7 @@ def test_tasks_of_one_name_in_other_suites_are_known():
     assert registry.elsewhere(registry.find("gelu")) == ("kernelbenchx/gelu",)
 
 
+@pytest.mark.processes
 def test_looking_up_a_core_task_imports_no_other_suite():
     code = (
         "import sys; from kerneltruth.tasks.registry import find, TASKS; find('relu'); "

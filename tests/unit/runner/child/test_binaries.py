@@ -47,6 +47,7 @@ def tool(name, *arguments):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("options", [(), ("--maxrregcount=24",)])
 def test_registers_and_spills_are_those_of_cuobjdump(assemble, options):
     cubin = assemble(*options)
@@ -56,11 +57,13 @@ def test_registers_and_spills_are_those_of_cuobjdump(assemble, options):
     assert (facts.registers, facts.spills) == (said["REG"], said["STACK"] // 4)
 
 
+@pytest.mark.processes
 def test_a_kernel_short_of_registers_spills(assemble):
     assert read_cubin(assemble().read_bytes()).spills == 0
     assert read_cubin(assemble("--maxrregcount=24").read_bytes()).spills >= VALUES // 2
 
 
+@pytest.mark.processes
 def test_instructions_are_the_lines_of_the_disassembly_before_the_padding(assemble):
     cubin = assemble()
     lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?);", tool("cuobjdump", "-sass", cubin), re.M)
