@@ -136,7 +136,7 @@ ENTRIES: tuple[Entry, ...] = (
         "masked_softmax",
         control="masked_softmax",
         fault="mask by a finite penalty",
-        breaks="specials",
+        breaks="values",
         note="masked elements shine through where they are 100 above the others",
     ),
     control("topk", "topk", "ties, NaN on top, indices that only have to be right"),

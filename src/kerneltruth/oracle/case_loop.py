@@ -268,9 +268,9 @@ class CaseLoop:
             if simplest.identity in self._judged:
                 return judgement, simplest
             if simplest.identity != case.identity and self._plan.stop_at_first:
-                simpler, _ = self._judge_one(session.cache.get(session.task, simplest), config)
+                simpler, inner = self._judge_one(session.cache.get(session.task, simplest), config)
                 if outcome_of(simpler.verdict) == outcome_of(verdict):
-                    return simpler, simplest
+                    return simpler, inner
                 simplest = case
         if is_bad(verdict):
             return self._examined(judgement, expectation, ruling), simplest

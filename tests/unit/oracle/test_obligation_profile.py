@@ -6,7 +6,9 @@ import pytest
 import torch
 from scripted import RELU, declare, returned, session_of
 
+from kerneltruth.cases.published import published_case
 from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
     SAME_WITHOUT,
@@ -192,6 +194,34 @@ def test_what_does_not_load_has_no_obligation_tried():
 def test_what_the_budget_does_not_reach_is_not_tried():
     attempt = attempt_of(right, cases=2)
     assert attempt.profile["layouts"].reason == UNREACHED
+
+
+FAULTS = {
+    "large": lambda call, x: (x.abs() > 100).any(),
+    "nan": lambda call, x: x.isnan().any(),
+    "half large": lambda call, x: x.dtype == torch.float16 or (x.abs() > 100).any(),
+    "odd large": lambda call, x: x.shape[1] % 2 and (x.abs() > 10).any(),
+    "strided": lambda call, x: not is_dense(call),
+    "large as published or special": lambda call, x: (
+        x.isnan().any() or x.isinf().any() or (x.shape[1] == 5 and (x.abs() > 100).any())
+    ),
+    "half, or ordinary as published": lambda call, x: (
+        (x.dtype == torch.float16 and x.shape[1] != 5) or (x.shape[1] == 5 and (x.abs() > 20).any())
+    ),
+    "one row": lambda call, x: x.shape[0] == 1 or (x.abs() > 500).any(),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_case_that_an_entry_shows_departs_in_what_the_entry_is_about(fault, seed):
+    wrong = lambda call: right(call) + 100 * bool(FAULTS[fault](call, call.tensors["x"]))
+    attempt = attempt_of(wrong, plan=Plan(seed=seed))
+    published = published_case(RELU, seed=seed, device="cpu")
+    shown = {k: e.failure.case for k, e in attempt.profile.items() if e.failure is not None}
+    assert shown
+    for key, case in shown.items():
+        assert key in {d.key for d in departures(RELU, case, published)} | {"published"}, shown
 
 
 @pytest.mark.parametrize("suite", suites())
