@@ -1,5 +1,6 @@
 """A reference of a user's own and no declaration: `--reference FILE`."""
 
+import ast
 import json
 
 import pytest
@@ -145,9 +146,39 @@ def test_what_was_learned_is_written_out_as_a_declaration(kt, reference, candida
     ran = kt("tasks", "--from", reference(), "-o", written)
     assert (ran.code, ran.out) == (0, "")
     given = ("--tasks", written, "--cases", 8, "--out", tmp_path / "run", "--json", *ON_CPU)
-    source = RIGHT.replace("any_name", "row_rms")
-    document = json.loads(kt("check", candidate(source), *given).out)
+    document = json.loads(kt("check", candidate(RIGHT), *given).out)
     assert (document["task"], document["verdict"]) == ("my_tasks/row_rms", "pass")
+
+
+def test_a_declaration_imports_what_it_needs_and_no_more(kt, reference, tmp_path):
+    head = "from __future__ import annotations\nimport math\nfrom os import path\n"
+    source = REFERENCE.replace("def inputs():\n", "def inputs():\n    math.pi, path\n")
+    ran = kt("tasks", "--from", reference(head + source))
+    assert ran.code == 0, ran.err
+    tree = ast.parse(ran.out)
+    imports = [ast.unparse(s) for s in tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
+    first, *more = imports
+    assert (first, sorted(more)) == (
+        "from __future__ import annotations",
+        ["import kerneltruth as kt", "import torch"],
+    )
+    compile(ran.out, "my_tasks.py", "exec")
+
+
+def test_a_declaration_says_what_its_reference_states(kt, reference, candidate, tmp_path):
+    stated = "tolerance = (0.5, 0.25)\nbackward = True\n"
+    ran = kt("tasks", "--from", reference(REFERENCE + stated))
+    assert "backward=True" in ran.out
+    assert '"float16": 0.25' in ran.out
+    assert "# A relative error of 0.5 was admitted too" in ran.out
+
+
+def test_a_declaration_is_printed_as_json(kt, reference, tmp_path):
+    written = tmp_path / "my_tasks.py"
+    ran = kt("tasks", "--from", reference(), "--json", "-o", written)
+    document = json.loads(ran.out)
+    assert document["declaration"] == written.read_text()
+    assert [task["name"] for task in document["tasks"]] == ["row_rms"]
 
 
 def test_a_declaration_replaces_no_file(kt, reference):

@@ -53,6 +53,31 @@ def test_a_kernel_is_judged_by_a_task_of_the_users_own_file(kt, tasks, candidate
     assert (document["task"], document["verdict"]) == ("my_tasks/row_rms", "pass")
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (RIGHT.replace("row_rms", "mine"), "pass"),
+        (RIGHT.replace("row_rms", "_inner") + "row_rms = torch.no_grad()(_inner)\n", "pass"),
+        (WRONG.replace("row_rms", "mine"), "fail"),
+        (RIGHT.replace("row_rms", "mine") + "def more(x): return x\n", "pass --entry NAME"),
+        (RIGHT.replace("row_rms(x, ", "mine("), "does not fit the arguments x, eps"),
+    ],
+)
+def test_the_function_of_a_kernel_has_any_name(kt, tasks, candidate, tmp_path, source, said):
+    given = ("--tasks", tasks, "--cases", 6, "--out", tmp_path / "run", *ON_CPU)
+    ran = kt("check", candidate(source), *given)
+    assert said in ran.out + ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_kernel_says_which_of_several_tasks_it_is_for(kt, tasks, candidate, tmp_path):
+    tasks.write_text(TASKS + TASKS.replace("row_rms", "again").replace("ROW_RMS", "AGAIN"))
+    kernel = candidate(RIGHT.replace("row_rms", "mine"))
+    given = ("--tasks", tasks, "--cases", 6, "--out", tmp_path / "run", *ON_CPU)
+    assert "pass --task NAME, such as row_rms, again" in kt("check", kernel, *given).err
+    assert kt("check", kernel, "--task", "again", *given).code == 0
+
+
 def test_a_task_of_a_file_is_shown_with_its_contract(kt, tasks):
     (shown,) = json.loads(kt("tasks", "row_rms", "--tasks", tasks, "--json").out)["tasks"]
     assert shown["signature"] == "row_rms(x[M, N], eps=1e-6)"
@@ -66,7 +91,7 @@ def test_the_tasks_of_a_file_are_listed_with_their_dims(kt, tasks):
 
 def test_many_candidates_are_judged_by_a_file_of_tasks(kt, tasks, tmp_path):
     folder = tmp_path / "candidates"
-    for name, source in (("one", RIGHT), ("two", WRONG)):
+    for name, source in (("one", RIGHT.replace("row_rms", "mine")), ("two", WRONG)):
         (folder / name).mkdir(parents=True)
         (folder / name / "row_rms.py").write_text(source)
     given = ("--tasks", tasks, "--candidates", folder, "--out", tmp_path / "run", "--workers", 1)

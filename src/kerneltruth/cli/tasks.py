@@ -38,7 +38,7 @@ def tasks_(
     from kerneltruth.suites.listing import list_tasks, show_task
 
     if declared_from is not None:
-        _declare(declared_from, out)
+        _declare(declared_from, out, as_json)
         return
     if out is not None:
         raise UserError("--out: only --from writes a file; name a reference with it")
@@ -53,19 +53,19 @@ def tasks_(
     options.show_document(found, tasks_view, as_json)
 
 
-def _declare(reference: Path, out: Path | None) -> None:
+def _declare(reference: Path, out: Path | None, as_json: bool) -> None:
     """Print or write the declaration of a reference."""
     from kerneltruth.errors import UserError
-    from kerneltruth.report.terminal import say
     from kerneltruth.suites.listing import declare
 
     if out is not None and out.exists():
         raise UserError(f"--out {out}: it exists; name a new file")
-    text = declare(reference)
-    if out is None:
-        say(text.rstrip())
-        return
-    try:
-        out.write_text(text, "utf-8")
-    except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}; name a file in a folder") from error
+    found = declare(reference)
+    text = str(found.declaration)
+    if out is not None:
+        try:
+            out.write_text(text, "utf-8")
+        except OSError as error:
+            raise UserError(f"--out {out}: {error.strerror}; name a file in a folder") from error
+    if as_json or out is None:
+        options.show_document(found, lambda _: text.rstrip(), as_json)

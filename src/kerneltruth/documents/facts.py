@@ -81,10 +81,15 @@ class TaskFacts(Model, frozen=True, kw_only=True):
 
 
 class TasksDocument(Model, frozen=True, kw_only=True):
-    """`tasks --json`."""
+    """`tasks --json`.
+
+    Attributes:
+        declaration: the Python file that `--from` writes.
+    """
 
     schema: Literal[1] = 1
     tasks: tuple[TaskFacts, ...]
+    declaration: str | UnsetType = UNSET
 
 
 class DeviceFacts(Model, frozen=True, kw_only=True):

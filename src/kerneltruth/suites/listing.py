@@ -51,8 +51,8 @@ def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) ->
         return TasksDocument(tasks=(shown,))
 
 
-def declare(reference: Path) -> str:
-    """Return a file for `--tasks` that declares what a reference was found to take.
+def declare(reference: Path) -> TasksDocument:
+    """Return the task of a reference, with a file for `--tasks` that declares it.
 
     Raises:
         UserError: the file is no reference, or has KernelBench's form.
@@ -64,7 +64,7 @@ def declare(reference: Path) -> str:
                 f"--from {reference}: it has KernelBench's form, which a declaration cannot "
                 "express; use it as it is, with --reference"
             )
-        return declaration_of(*found)
+        return TasksDocument(tasks=(_describe(found[2]),), declaration=declaration_of(*found))
 
 
 def _outline(task: Listed) -> TaskFacts:
