@@ -60,7 +60,7 @@ def test_a_kernel_is_judged_by_a_task_of_the_users_own_file(kt, tasks, candidate
         (RIGHT.replace("row_rms", "_inner") + "row_rms = torch.no_grad()(_inner)\n", "pass"),
         (WRONG.replace("row_rms", "mine"), "fail"),
         (RIGHT.replace("row_rms", "mine") + "def more(x): return x\n", "pass --entry NAME"),
-        (RIGHT.replace("row_rms(x, ", "mine("), "does not fit the arguments x, eps"),
+        (RIGHT.replace("row_rms(x, eps=1e-6)", "mine()"), "does not fit the arguments x, eps"),
     ],
 )
 def test_the_function_of_a_kernel_has_any_name(kt, tasks, candidate, tmp_path, source, said):
