@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -160,6 +161,27 @@ def test_the_architecture_names_files_where_they_are():
         base = folder.split("`")[0].rstrip("/")
         for file in re.findall(r"`?(\w+\.py)`?", holds):
             assert list(PACKAGE.glob(f"{base}/**/{file}")), f"{file} is not in {base}"
+
+
+def test_the_architecture_names_every_folder():
+    known = {"clock/"}  # a row for each of its folders
+    for folder, holds in table("ARCHITECTURE.md", head="| folder | holds |"):
+        base = folder.split("`")[0]
+        known |= {base, *(f"{base}{inner}" for inner in re.findall(r"`(\w+/)`", holds))}
+        for outer, within in re.findall(r"`(\w+/)` with ((?:`\w+/`(?:, | and )?)+)", holds):
+            known |= {f"{base}{outer}{inner}" for inner in re.findall(r"`(\w+/)`", within)}
+    folders = {p.parent.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("__init__.py")}
+    assert {f"{f}/" for f in folders - {"."}} - known == set()
+
+
+def test_the_layers_of_the_architecture_are_those_that_lint_checks():
+    rule = (
+        TEXTS["ARCHITECTURE.md"].partition("Imports go down only:")[2].partition(", and never")[0]
+    )
+    shown = [set(re.findall(r"`(\w+)`", layer)) for layer in rule.split(">")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = (c["layers"] for c in project["tool"]["importlinter"]["contracts"] if "layers" in c)
+    assert shown == [set(layer.split(" | ")) for layer in layers]
 
 
 def test_the_architecture_names_functions_where_they_are():
