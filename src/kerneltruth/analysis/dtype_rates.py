@@ -1,27 +1,84 @@
-"""Rates by dtype, where judging ends at the first failure. Pure.
+"""Rates by dtype: in each, an attempt is right, failed or open. Pure.
 
-An attempt's result in a dtype that it did not finish is unknown, and cannot be estimated: kernels
-that fail in one dtype are no sample of those that do not. Each share is therefore given by its two
-bounds: as if no unfinished attempt were right, and as if all were.
+An attempt is right in a dtype if it holds every decisive obligation that is not about dtypes, and
+the dtype's own: `dtypes.float16`, or `published` for the dtype of the published inputs. It failed
+if it breaks or refuses one of these, and is open if one was not tried. An attempt is therefore
+never right in more dtypes than its verdict allows, and hazards count in their own dtype alone.
+
+Open attempts are no random sample. Where there are any, a share is given by its two bounds: as if
+no open attempt were right, and as if all were. Without any the two are the same, and unbiased.
+
+Earlier versions stopped at the first failure and made no profile. Their attempts failed in the
+dtype of that failure, and are open in the others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kerneltruth.analysis.groups import DIMENSIONS, DTYPE, Group, by_task, labels, ordered
 from kerneltruth.analysis.intervals import rate_of_counts, unknown_rate
 from kerneltruth.analysis.results import Result
 from kerneltruth.documents.estimates import GroupLabels, RateRecord
+from kerneltruth.documents.profiles import FAILING
 from kerneltruth.documents.rates import StageRates
 
 STAGES = ("call", "exe", "perf")
-
+OF_DTYPE = "dtypes."
+Standing = Literal["right", "failed", "open"]
 
 # What is counted of each task, in the order of its counts.
 _COUNTED = ("attempts", "call", "exe", "perf", "call_most", "exe_most", "failed")
+
+
+def standing(result: Result, dtype: str) -> Standing:
+    """Return how an attempt stands in a dtype of its task."""
+    return _by_profile(result, dtype) if result.has_profile else _by_counts(result, dtype)
+
+
+def _by_profile(result: Result, dtype: str) -> Standing:
+    profile = result.profile
+    deciding = {k: p.status for k, p in profile.items() if p.decisive}
+    if result.judged and not result.correct and not any(s in FAILING for s in deciding.values()):
+        # It does not load, or is wrong in what no obligation asks: while it is timed.
+        return "failed"
+    own = profile.get(f"{OF_DTYPE}{dtype}") or profile.get("published")
+    asked = [status for key, status in deciding.items() if not key.startswith(OF_DTYPE)]
+    asked.append("not_tried" if own is None else own.status)
+    if any(status in FAILING for status in asked):
+        return "failed"
+    return "right" if all(status == "held" for status in asked) else "open"
+
+
+def _by_counts(result: Result, dtype: str) -> Standing:
+    count = result.dtypes.get(dtype)
+    if result.correct:
+        return "right" if count is not None and count.returned else "open"
+    failed = count.failed > 0 if count is not None else not _loads(result)
+    return "failed" if result.judged and failed else "open"
+
+
+def _loads(result: Result) -> bool:
+    return bool(result.dtypes) or result.called
+
+
+def _may_return(result: Result, dtype: str) -> bool:
+    """Whether no case of the dtype is known to have ended before the call returned."""
+    count = result.dtypes.get(dtype)
+    if count is None:
+        return _loads(result) or not result.judged
+    return count.returned > 0 or not count.failed
+
+
+def dtypes_of(result: Result) -> Iterator[str]:
+    """Yield the dtypes that an attempt knows of its task, some of them twice."""
+    yield from result.dtypes
+    for key in result.profile:
+        if key.startswith(OF_DTYPE):
+            yield key.removeprefix(OF_DTYPE)
 
 
 @dataclass(slots=True)
@@ -37,18 +94,16 @@ class _Counts:
         """Count an attempt at a task of that dtype."""
         count = result.dtypes.get(dtype)
         returned = count is not None and count.returned > 0
-        # A kernel that does not load fails in every dtype.
-        loads = bool(result.dtypes) or result.called
-        failed = result.judged and (count.failed > 0 if count else not loads)
-        held = result.correct and returned
+        stands = standing(result, dtype)
+        right, failed = stands == "right", stands == "failed"
         timing = result.timing
         timed = timing is not None and any(shape.dtype == dtype for shape in timing.shapes)
-        most = returned or not failed, not failed
+        most = _may_return(result, dtype), not failed
         row = self.tasks.setdefault(result.task, [0] * len(_COUNTED))
-        for place, counts in enumerate((True, returned, held, timed, *most, failed)):
+        for place, counts in enumerate((True, returned, right, timed, *most, failed)):
             row[place] += counts
-        self.not_judged += not result.judged
-        self.stopped_before += result.judged and not failed and not held
+        self.not_judged += stands == "open" and not result.judged
+        self.stopped_before += stands == "open" and result.judged
         for stage in STAGES:
             self.not_tried[stage] += not result.tried(stage)
 
@@ -73,7 +128,7 @@ class DtypeRates:
     """Counts by dtype and other dimensions, from which rows by any of these are made.
 
     An attempt counts in every dtype of its task: those that are known of it, and those that any
-    attempt at it came to.
+    attempt at it knows.
     """
 
     def __init__(
@@ -87,7 +142,7 @@ class DtypeRates:
         known = dtypes or {}
         of_task = {
             task: tuple(
-                dict.fromkeys((*known.get(task, ()), *(d for r in members for d in r.dtypes)))
+                dict.fromkeys((*known.get(task, ()), *(d for r in members for d in dtypes_of(r))))
             )
             for task, members in by_task(results).items()
         }

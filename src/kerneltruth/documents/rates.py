@@ -16,18 +16,19 @@ Place = Literal["published", "core", "beyond", "unknown"]
 class StageRates(GroupRecord, frozen=True, kw_only=True):
     """The stages of one group: each counts those that passed it, of all attempts.
 
-    By dtype, `call` and `exe` count what is known to pass: attempts that returned from a case of
-    the dtype, and attempts that are right in all they were tried on. `call_most` and `exe_most`
-    count what may: all but those that are known to fail in this dtype.
+    By dtype, each attempt is right (`exe`), `failed` or open (`not_judged`, `stopped_before`) in
+    it, and the four add up; `analysis.dtype_rates` defines them. `call` and `exe` count what is
+    known to pass, `call_most` and `exe_most` also what is open.
 
     Attributes:
         tasks: how many tasks the attempts are for.
-        not_judged: attempts without a verdict on the candidate, such as `unsupported_here`.
         not_tried: by stage, attempts of runs that did not have it; a stage that none of them had
             has no share.
-        stopped_before: by dtype only: attempts that failed in another dtype before all cases of
-            this one were tried, or were not tried in it at all.
-        failed: by dtype only: attempts whose first failure is in this dtype, or that do not load.
+        not_judged: attempts without a verdict on the candidate, such as `unsupported_here`; by
+            dtype, those of them that are open in it.
+        stopped_before: by dtype only: the other attempts that are open in it.
+        failed: by dtype only: attempts that break or refuse what decides in every dtype, or the
+            obligation of this one.
     """
 
     attempts: int

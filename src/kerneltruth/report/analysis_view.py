@@ -144,10 +144,11 @@ def _breakdown(by: tuple[str, ...], rows: Sequence[StageRates]) -> Iterator[Rend
         yield Text(f"and {len(rows) - MOST_ROWS} more rows; all are in --json")
     if dtypes:
         stopped = sum(row.stopped_before for row in rows)
-        yield Text(
-            "judging ends at an answer's first failure: its result in later dtypes is unknown "
-            f"({stopped} times here), so a share has a lower and an upper bound"
-        )
+        if stopped:
+            yield Text(
+                f"{stopped} times an answer was not tried in all that decides in a dtype, so its "
+                "share has a lower and an upper bound"
+            )
 
 
 def _rate(row: StageRates, kind: str) -> RateRecord:

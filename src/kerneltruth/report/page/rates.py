@@ -179,15 +179,15 @@ def by_dtype(found: AnalyzeDocument) -> PageTable:
     columns = [
         column("dtype", number=False),
         column("answers", hint="to tasks that have the dtype"),
-        column("fails in it", hint="its first failure, or it does not load"),
-        column("is right, at least", hint="in all cases of all dtypes"),
-        column("is right, at most", hint="if all that did not finish are"),
+        column("fails in it", hint="breaks or refuses what decides, or this dtype"),
+        column("is right, at least", hint="in all that decides, and in this dtype"),
+        column("is right, at most", hint="if all that are open are"),
         column("is timed", hint="in the first dtype of a task"),
-        column("did not finish", hint="ended in another dtype, or not tried in this one"),
+        column("is open", hint="something of this was not tried"),
     ]
     caption = (
-        "Answers by dtype. Judging ends at an answer's first failure, so its result in later "
-        "dtypes is unknown; the share of right answers is given as a lower and an upper bound."
+        "Answers by dtype. Where some were not tried in all that decides in a dtype, the share of "
+        "right answers lies between a lower and an upper bound."
     )
     return table("by-dtype", caption, columns, rows)
 
