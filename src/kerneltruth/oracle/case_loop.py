@@ -265,9 +265,10 @@ class CaseLoop:
         simplest = case
         if outcome_of(verdict) in ("broken", "refused"):
             simplest = self._simplest(judgement)
-            if simplest.identity in self._judged:
+            if simplest.identity in self._judged or self._is_known(judgement, simplest):
                 return judgement, simplest
-            if simplest.identity != case.identity and self._plan.stop_at_first:
+            simplified = simplest.identity != case.identity and not isinstance(verdict, TimedOut)
+            if simplified and self._plan.stop_at_first:
                 simpler, inner = self._judge_one(session.cache.get(session.task, simplest), config)
                 if outcome_of(simpler.verdict) == outcome_of(verdict):
                     return simpler, inner
@@ -277,6 +278,13 @@ class CaseLoop:
         if case.domain == "core" and ruling.interface:
             return with_digests(judgement, expectation, ruling), case
         return judgement, simplest
+
+    def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
+        """Whether it fails without any departure, as the published inputs did: nothing is new."""
+        known = self.profile.failure_as_published(judgement)
+        departing = departures(self._session.task, simplest, self.profile.published)
+        same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
+        return same and not departing
 
     def _simplest(self, judgement: Judgement) -> Case:
         simplest = self.profile.simplest(judgement)
@@ -360,6 +368,10 @@ def _configs(session: CandidateSession, count: int) -> Iterator[int]:
     yield count % session.configs
     if count == 0:
         yield from range(1, min(session.configs, CONFIGS_ON_FIRST_CASE))
+
+
+def _kind(verdict: Verdict) -> str:
+    return getattr(verdict, "kind", verdict.word)
 
 
 def _what(verdict: Verdict) -> str:

@@ -7,7 +7,7 @@ case breaks the obligation of the departure without which it is right (see `blam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -196,13 +196,21 @@ def _some(task: Task, symbol: str) -> int:
     return least if dim.high is None else min(least, dim.high)
 
 
-def most_ordinary(task: Task, case: Case, published: Case, fails: Callable[[Case], bool]) -> Case:
+def most_ordinary(
+    task: Task,
+    case: Case,
+    published: Case,
+    fails: Callable[[Case], bool],
+    *,
+    kept: Collection[str] = (),
+) -> Case:
     """The failing case with as few departures as it takes; the most unusual goes first.
 
     None departs from `published`; `fails` returns whether a simpler case fails in the same way.
-    Special values give way to large finite ones, which may be to blame in turn.
+    Special values give way to large finite ones, which may be to blame in turn. Departures whose
+    keys are `kept` stay.
     """
-    needed: set[str] = set()
+    needed = set(kept)
     while True:
         left = (d for d in departures(task, case, published) if d.key not in needed)
         departure = next(left, None)

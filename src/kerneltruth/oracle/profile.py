@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, cast
@@ -44,6 +44,12 @@ from kerneltruth.tasks.spec import Task
 Outcome = Literal["held", "broken", "refused"]
 # An obligation whose cases are refused this often, and never held, is not tried again.
 REFUSALS = 3
+# Cases that fail alike without what they depart in: after this many it is not tried alone again.
+ALIKE = 2
+# No other departure's cases differ as much, so it takes two to tell whether a kernel fails always.
+VARIED: frozenset[Obligation] = frozenset({"shapes"})
+# What every case tries, whatever it departs in.
+ALWAYS_TRIED: frozenset[Obligation] = frozenset({"published", "interface", "memory", "repeatable"})
 # An obligation whose cases PyTorch's operator rejects this often does not apply.
 REJECTIONS = 3
 # What an operator may have no meaning for: it rejects any of it alike.
@@ -51,7 +57,9 @@ OUTSIDE: frozenset[Obligation] = frozenset({"specials", "empty"})
 UNREACHED = "none of the cases that the budget allows tries it"
 LEFT_OUT = "left out by the chosen dtypes or strategies"
 SAME_WITHOUT = "fails alike without it"
+REFUSED_WITHOUT = "refused alike without it"
 WRONG_AS_PUBLISHED = "wrong on the published inputs"
+REFUSED_AS_PUBLISHED = "refused on the published inputs"
 UNPROMISED_GRADIENTS = "the task's prompt does not promise gradients"
 
 
@@ -87,7 +95,7 @@ class ProfileBuilder:
     _refused: Counter[str] = field(default_factory=Counter)
     _failures: dict[str, Judgement] = field(default_factory=dict)
     _broken: set[str] = field(default_factory=set)
-    _masked: set[str] = field(default_factory=set)
+    _alike: Counter[str] = field(default_factory=Counter)
     _unjudged: dict[str, Verdict] = field(default_factory=dict)
     _lacking: dict[str, str] = field(default_factory=dict)
     _rejected: Counter[str] = field(default_factory=Counter)
@@ -99,23 +107,60 @@ class ProfileBuilder:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can be learned: published inputs and others fail alike."""
-        return self._everywhere and bool(self._masked)
+        """Whether nothing more can be learned: all that departs fails as published inputs do."""
+        return (
+            self._everywhere
+            and all(
+                self._is_closed(key) or self._alike[key] >= (ALIKE if d.obligation in VARIED else 1)
+                for key, d in self._known.items()
+                if self._may_be_tried(d) and not self._held[key]
+            )
+            and not self._helps(self._known.values())
+        )
+
+    def _may_be_tried(self, departure: Departure) -> bool:
+        unasked = departure.obligation == "gradients" and not departure.promised
+        lacking = departure.key in self._lacking or self._is_outside(departure.key)
+        # An empty result is right whatever a kernel computes.
+        return not (unasked or lacking or departure.obligation in ALWAYS_TRIED | {"empty"})
+
+    def _helps(self, departing: Iterable[Departure]) -> bool:
+        """Whether a case is right with one of these; an empty or NaN result may be by chance."""
+        telling = (d.key for d in departing if d.obligation not in ALWAYS_TRIED | OUTSIDE)
+        return self._everywhere and any(self._held[key] for key in telling)
 
     def open_part(self, case: Case) -> Case | None:
-        """The case without what is decided already; None where nothing is left to try."""
+        """The case without what is decided already; None where nothing is left to try.
+
+        Where the published inputs fail, it departs in one way that has not held, beside those that
+        have: what else it departed in would be blamed for the same failure.
+        """
         found: Case | None = case
         while found is not None:
             departing = departures(self.task, found, self.published)
-            closed = next((d for d in departing if self._is_closed(d.key)), None)
+            helped = self._helps(departing)
+            closed = next((d for d in departing if self._is_closed(d.key, helped=helped)), None)
+            closed = closed or self._beside_the_least_tried(departing)
             if closed is None:
-                return found
+                return found if departing or not self._everywhere else None
             found = without(self.task, found, closed, self.published)
         return None
 
-    def _is_closed(self, key: str) -> bool:
+    def _beside_the_least_tried(self, departing: Sequence[Departure]) -> Departure | None:
+        if not self._everywhere:
+            return None
+        untried = [d for d in reversed(departing) if not self._held[d.key]]
+        least = min(untried, key=lambda d: self._alike[d.key], default=None)
+        # A size of 0 is a size.
+        needed = {"shapes"} if least is not None and least.obligation == "empty" else set()
+        return next((d for d in untried if d != least and d.obligation not in needed), None)
+
+    def _is_closed(self, key: str, *, helped: bool = False) -> bool:
         given_up = self._refused[key] >= REFUSALS and not self._held[key]
-        return key in self._broken or key in self._masked or given_up
+        return key in self._broken or given_up or (self._is_masked(key) and not helped)
+
+    def _is_masked(self, key: str) -> bool:
+        return self._alike[key] >= ALIKE and not self._held[key]
 
     def add(self, judgement: Judgement, dealt: Case, simplest: Case) -> bool:
         """Count a judged case, and find the obligation that it breaks or refuses.
@@ -184,24 +229,59 @@ class ProfileBuilder:
             return self.published
         if not isinstance(verdict, TimedOut):
             fails = partial(self._fails_alike, judgement)
-            return most_ordinary(self.task, case, self.published, fails)
-        # Another call would time out as well, so blame what never held.
+            kept = {d.key for d in self._helping(judgement, case)}
+            simplest = most_ordinary(self.task, case, self.published, fails, kept=kept)
+            left = {d.key for d in departures(self.task, simplest, self.published)}
+            if not kept or left - kept:
+                return simplest
+            # Nothing else is needed for it to fail, as the published inputs do.
+            return replace(self.published, seed=case.seed)
+        return self._simplest_that_hangs(judgement, case)
+
+    def _simplest_that_hangs(self, judgement: Judgement, case: Case) -> Case:
+        """Blame the sizes if a call without them returns, and else what never held.
+
+        Each other call might not return either, so there is one at most.
+        """
+        departing = departures(self.task, case, self.published)
+        sizes = next((d for d in departing if d.obligation == "shapes"), None)
+        blamed: Departure | None = None
+        if sizes is not None and len(departing) > 1:
+            usual = without(self.task, case, sizes, self.published)
+            if usual is not None and self._fails_alike(judgement, usual):
+                case = usual
+            else:
+                blamed = sizes
         for departure in departures(self.task, case, self.published):
-            if self._held[departure.key]:
+            if self._held[departure.key] if blamed is None else departure != blamed:
                 case = without(self.task, case, departure, self.published) or case
         return case
+
+    def _helping(self, judgement: Judgement, case: Case) -> list[Departure]:
+        """Departures that held where the published inputs fail alike: without them it fails too."""
+        if self.failure_as_published(judgement) is None:
+            return []
+        departing = departures(self.task, case, self.published)
+        return [d for d in departing if self._held[d.key]]
+
+    def failure_as_published(self, judgement: Judgement) -> Judgement | None:
+        """The failure of the published inputs, if they are wrong, or refused, as this case is."""
+        known = self._failures.get("published")
+        alike = known is not None and outcome_of(known.verdict) == outcome_of(judgement.verdict)
+        return known if alike else None
 
     def _fails_alike(self, judgement: Judgement, case: Case) -> bool:
         """Call the candidate, but not on a further draw of published inputs that failed alike."""
         departing = departures(self.task, case, self.published)
-        known = None if departing else self._failures.get("published")
-        if known is not None and outcome_of(known.verdict) == outcome_of(judgement.verdict):
+        if not departing and self.failure_as_published(judgement):
             return True
         return self.fails(judgement, case)
 
     def _blame(self, judgement: Judgement, dealt: Case, simplest: Case) -> Departure:
         departing = departures(self.task, dealt, self.published)
         causes = departures(self.task, simplest, self.published)
+        helping = self._helping(judgement, simplest)
+        causes = tuple(d for d in causes if d not in helping) or causes
         verdict = judgement.verdict
         if isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS:
             causes = ()
@@ -210,7 +290,7 @@ class ProfileBuilder:
         self._known.setdefault(blamed.key, blamed)
         if blamed.key in self._failures and blamed not in departing:
             # It fails without its departures too, so nothing is known of them.
-            self._masked |= {d.key for d in departing[:1]}
+            self._alike.update([d.key for d in departing if not self._held[d.key]][:1])
             return blamed
         self._count_failure(blamed.key, judgement)
         if not causes and blamed.key != "repeatable":
@@ -280,13 +360,16 @@ class ProfileBuilder:
         return replace(found, status="not_tried", reason=self._why_not(key, reason))
 
     def _why_not(self, key: str, reason: str) -> str:
-        if key in self._masked:
-            return SAME_WITHOUT
+        refused = "published" in self._failures and "published" not in self._broken
+        if self._alike[key]:
+            return REFUSED_WITHOUT if refused else SAME_WITHOUT
         if key in self._unjudged:
             return _line(self._unjudged[key])
         if key == "gradients" and not self._known[key].promised:
             return UNPROMISED_GRADIENTS
-        return WRONG_AS_PUBLISHED if self.is_over else reason
+        if not self.is_over:
+            return reason
+        return REFUSED_AS_PUBLISHED if refused else WRONG_AS_PUBLISHED
 
 
 def _place(key: str) -> tuple[int, bool]:

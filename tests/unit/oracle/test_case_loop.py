@@ -66,9 +66,9 @@ def test_a_large_case_is_called_again_only_where_there_is_no_other(large, kept):
     assert [expectation.number for expectation in right] == kept
 
 
-def test_a_candidate_that_is_wrong_everywhere_is_not_tried_further():
-    attempt, judged, _ = tried(lambda call: call.tensors["x"] + 100)
-    assert (attempt.cases, attempt.failed, len(judged)) == (2, 2, 2)
+def test_a_candidate_that_is_wrong_everywhere_is_not_tried_to_the_end():
+    attempt, judged, _ = tried(lambda call: call.tensors["x"] + 100, cases=48)
+    assert attempt.cases == attempt.failed <= len(judged) <= 14
     assert attempt.verdict.kind == "value"
 
 
@@ -310,9 +310,8 @@ def test_the_cases_are_counted_by_dtype_and_no_dtype_loses_one():
 
 def test_a_wrong_answer_and_one_that_never_came_count_apart_in_their_dtype():
     wrong, judged, _ = tried(lambda call: call.tensors["x"] + 100)
-    (count,) = wrong.dtypes.values()
-    assert list(wrong.dtypes) == [judged[0].case.dtype]
-    assert (count.cases, count.returned, count.failed) == (2, 2, 2)
+    assert {*wrong.dtypes} == {j.case.dtype for j in judged}
+    assert all(c.cases == c.returned == c.failed for c in wrong.dtypes.values())
     died = Observation(ended="died", message="signal 11", signal=11)
-    (count,) = tried(lambda call: died)[0].dtypes.values()
-    assert (count.cases, count.returned, count.failed) == (2, 0, 2)
+    for count in tried(lambda call: died)[0].dtypes.values():
+        assert (count.returned, count.failed) == (0, count.cases)

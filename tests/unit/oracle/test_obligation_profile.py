@@ -11,6 +11,8 @@ from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
+    REFUSED_AS_PUBLISHED,
+    REFUSED_WITHOUT,
     SAME_WITHOUT,
     UNPROMISED_GRADIENTS,
     UNREACHED,
@@ -118,11 +120,53 @@ def test_two_faults_break_two_obligations():
     assert with_status(attempt_of(answer), "broken") == ["layouts", "specials"]
 
 
-def test_wrong_everywhere_is_wrong_as_published_and_nothing_else_is_claimed():
-    attempt = attempt_of(lambda call: right(call) + 100)
-    assert with_status(attempt, "broken") == ["published"]
-    assert attempt.profile["values"].reason == SAME_WITHOUT
-    assert attempt.profile["layouts"].reason == WRONG_AS_PUBLISHED
+@pytest.mark.parametrize(
+    ("status", "wrong", "tried", "untried"),
+    [
+        ("broken", lambda call: right(call) + 100, SAME_WITHOUT, WRONG_AS_PUBLISHED),
+        ("refused", lambda call: REFUSAL, REFUSED_WITHOUT, REFUSED_AS_PUBLISHED),
+    ],
+)
+def test_a_kernel_that_fails_everywhere_is_tried_once_in_each_way(status, wrong, tried, untried):
+    calls = []
+    attempt = attempt_of(lambda call: calls.append(call) or wrong(call))
+    assert with_status(attempt, status) == ["published"]
+    for key in ("shapes", "values", "dtypes.float16", "layouts", "specials"):
+        assert attempt.profile[key].reason == tried
+    assert attempt.profile["memory"].reason == untried
+    assert len(calls) <= 24
+    assert attempt.cases <= 14
+
+
+PARTLY = {
+    "sizes": lambda call, x: x.shape[1] == 5,
+    "rows": lambda call, x: x.shape[0] == 3,
+    "dtype": lambda call, x: x.dtype == torch.float32,
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("how", PARTLY)
+@pytest.mark.parametrize("status", ["broken", "refused"])
+def test_what_fails_as_published_and_not_everywhere_is_tried_in_all_else(how, status, seed):
+    def answer(call):
+        if not PARTLY[how](call, call.tensors["x"]):
+            return right(call)
+        return REFUSAL if status == "refused" else right(call) + 100
+
+    attempt = attempt_of(answer, plan=Plan(seed=seed))
+    assert with_status(attempt, "broken") + with_status(attempt, "refused") == ["published"]
+    assert {"shapes", "values", "dtypes.float16", "dtypes.bfloat16", "layouts", "specials"} <= {
+        *with_status(attempt, "held")
+    }
+    assert attempt.score > 0.7
+
+
+def test_a_second_fault_is_found_where_the_published_inputs_fail():
+    answer = lambda call: (
+        right(call) + 100 * (call.tensors["x"].shape[1] == 5 or not is_dense(call))
+    )
+    assert with_status(attempt_of(answer), "broken") == ["published", "layouts"]
 
 
 def test_a_fault_of_one_attribute_value_is_of_the_attributes():

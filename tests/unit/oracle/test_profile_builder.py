@@ -12,6 +12,7 @@ from kerneltruth.documents.records import Judgement, Mismatch
 from kerneltruth.documents.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
 from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.profile import (
+    ALIKE,
     REFUSALS,
     REJECTIONS,
     SAME_WITHOUT,
@@ -148,19 +149,52 @@ def test_a_departure_held_once_is_tried_however_often_it_is_refused():
     assert builder.open_part(STRIDED) == STRIDED
 
 
-def test_what_fails_alike_without_a_departure_masks_the_most_unusual_one_alone():
-    builder = profile_of((PUBLISHED, WRONG), (BOTH, WRONG), fails=lambda case: True)
+HALF = replace(PUBLISHED, dtype="float16")
+LARGER = replace(PUBLISHED, dims=(("M", 7), ("N", 9)))
+
+
+def test_a_departure_that_fails_alike_without_it_is_tried_alone_twice():
+    builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
+    for _ in range(ALIKE):
+        assert builder.open_part(STRIDED) == STRIDED
+        add(builder, Judgement(case=STRIDED, verdict=WRONG))
+    assert builder.open_part(STRIDED) is None
     assert status(builder, "published") == "broken"
     assert builder.profile()["layouts"].reason == SAME_WITHOUT
-    assert builder.profile()["values"].reason == WRONG_AS_PUBLISHED
-    assert builder.open_part(BOTH) == replace(TIES, domain="extended")
 
 
-def test_it_is_over_when_published_inputs_and_others_fail_alike():
+def test_where_published_inputs_fail_a_case_departs_in_what_was_tried_least():
+    builder = profile_of((PUBLISHED, WRONG), (TIES, WRONG), fails=lambda case: True)
+    assert builder.open_part(BOTH) == STRIDED
+    assert builder.open_part(TIES) == TIES
+
+
+def test_where_published_inputs_fail_a_case_keeps_the_departures_that_hold():
+    builder = profile_of((PUBLISHED, WRONG), (HALF, Passed()))
+    both = replace(BOTH, dtype="float16")
+    assert builder.open_part(both) == replace(TIES, dtype="float16", domain="extended")
+    # Without what holds it would fail as the published inputs do, so the rest is to blame.
+    add(builder, Judgement(case=replace(STRIDED, dtype="float16"), verdict=WRONG))
+    assert status(builder, "layouts") == "broken"
+    assert status(builder, "dtypes.float16") == "held"
+
+
+def test_it_is_over_when_each_departure_fails_as_the_published_inputs_do():
+    ways = [
+        replace(PUBLISHED, dtype="bfloat16"),
+        replace(PUBLISHED, recipe="nan_injected"),
+        replace(PUBLISHED, dims=(("M", 0), ("N", 5))),
+        *(HALF, TIES, STRIDED, LARGER),
+    ]
     builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
+    for case in ways:
+        assert not builder.is_over
+        add(builder, Judgement(case=case, verdict=WRONG))
+    # No other departure has cases that differ as much.
     assert not builder.is_over
-    add(builder, Judgement(case=TIES, verdict=WRONG))
+    add(builder, Judgement(case=LARGER, verdict=WRONG))
     assert builder.is_over
+    assert builder.profile()["memory"].reason == WRONG_AS_PUBLISHED
 
 
 def test_a_result_that_does_not_repeat_says_nothing_of_the_other_obligations():
@@ -196,6 +230,22 @@ def test_a_call_that_does_not_return_is_the_fault_of_what_never_held(held, other
     assert status(builder, other) == "held"
     # To ask again would take as long.
     assert builder.fails.asked == []
+
+
+def test_a_call_that_does_not_return_is_the_fault_of_the_sizes_if_it_returns_without_them():
+    builder = profile_of((LARGER, Passed()))
+    odd = replace(BOTH, dims=(("M", 3), ("N", 9)))
+    add(builder, Judgement(case=odd, verdict=TimedOut(seconds=1.0)))
+    assert status(builder, "shapes") == "broken"
+    assert status(builder, "values") == status(builder, "layouts") == "not_tried"
+    assert builder.fails.asked == [replace(odd, dims=PUBLISHED.dims)]
+
+
+def test_a_call_that_does_not_return_without_its_sizes_either_is_not_their_fault():
+    odd = replace(TIES, dims=(("M", 3), ("N", 9)))
+    builder = profile_of((odd, TimedOut(seconds=1.0)), fails=lambda case: True)
+    assert status(builder, "values") == "broken"
+    assert status(builder, "shapes") == "not_tried"
 
 
 def parts(task, obligation):
