@@ -62,3 +62,22 @@ def test_the_output_of_check_that_is_shown_is_what_it_prints(name, kt, tmp_path,
     monkeypatch.setenv("COLUMNS", "500")
     ran = kt(*words, "--device", "cpu", fixed=False)
     assert shows(shown, ran.out), ran.out
+
+
+def test_the_profile_that_the_page_on_verdicts_shows_is_what_check_prints(
+    kt, tmp_path, monkeypatch
+):
+    page = text("docs/reference/verdicts.md")
+    command, shown = re.search(
+        r"^\$ kerneltruth (check .*?)\n(.*?)^```$", page, re.M | re.S
+    ).groups()
+    words = command.split()
+    words[1] = str(ROOT / words[1])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "500")
+    printed = " ".join(kt(*words, fixed=False).out.split())
+    place = 0
+    for part in shown.split("\n...\n"):
+        said = " ".join(part.split())
+        place = printed.find(said, place)
+        assert place >= 0, said

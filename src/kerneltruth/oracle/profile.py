@@ -244,14 +244,10 @@ class ProfileBuilder:
         Each other call might not return either, so there is one at most.
         """
         departing = departures(self.task, case, self.published)
-        sizes = next((d for d in departing if d.obligation == "shapes"), None)
-        blamed: Departure | None = None
-        if sizes is not None and len(departing) > 1:
-            usual = without(self.task, case, sizes, self.published)
-            if usual is not None and self._fails_alike(judgement, usual):
-                case = usual
-            else:
-                blamed = sizes
+        blamed = next((d for d in departing[1:] if d.obligation == "shapes"), None)
+        usual = blamed and without(self.task, case, blamed, self.published)
+        if usual and self._fails_alike(judgement, usual):
+            case, blamed = usual, None
         for departure in departures(self.task, case, self.published):
             if self._held[departure.key] if blamed is None else departure != blamed:
                 case = without(self.task, case, departure, self.published) or case
