@@ -220,7 +220,7 @@ def _line(
         line["finding"] = write_finding(folder, rng, line, failure, nasty)
         line["tags"] = [t for k, tags, _ in TOLD if k == verdict.get("kind") for t in tags]
     if draw("check", origin) < 0.6 and verdict["verdict"] in ("pass", "fail"):
-        line["baselines"] = {
+        line["peer_checks"] = {
             check: {"verdict": "pass" if passed or rng.random() < 0.45 else "fail"}
             for check in CHECKS
         }

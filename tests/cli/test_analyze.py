@@ -215,7 +215,7 @@ def test_a_stage_that_was_never_tried_has_no_rate(kt, tmp_path):
 def audit_line(name, role, verdict):
     told = line(name, None, None, verdict == "pass")
     del told["stages"], told["labels"], told["peer"], told["category"]
-    return {**told, "role": role, "baselines": {"kernelbench": {"verdict": "pass", "why": ""}}}
+    return {**told, "role": role, "peer_checks": {"kernelbench": {"verdict": "pass", "why": ""}}}
 
 
 AUDITED = [

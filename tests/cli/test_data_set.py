@@ -100,7 +100,7 @@ def test_solutions_are_judged_on_their_definitions(kt, data_set, tmp_path):
         "short.json": "fail",
         "chance.json": "unrefereeable",
     }
-    checked = {line["origin"]: line["baselines"] for line in lines if "baselines" in line}
+    checked = {line["origin"]: line["peer_checks"] for line in lines if "peer_checks" in line}
     # At the sizes of the data set's workloads.
     assert checked["right.json"]["flashinfer-bench"]["verdict"] == "pass"
     assert checked["short.json"]["flashinfer-bench"]["verdict"] == "fail"

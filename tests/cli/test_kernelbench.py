@@ -81,7 +81,7 @@ def test_candidates_of_a_run_directory_are_judged_and_their_findings_replay(
         "value",
     )
     assert by_origin[NAME.format(5, 0)]["outcome"] == "unrefereeable"
-    checked = {line["origin"]: line.get("baselines") for line in map(json.loads, lines)}
+    checked = {line["origin"]: line.get("peer_checks") for line in map(json.loads, lines)}
     # At the problem's own sizes, with its own weights.
     assert checked[NAME.format(4, 0)]["kernelbench"]["verdict"] == "pass"
     assert checked[NAME.format(4, 1)]["kernelbench"]["verdict"] == "fail"

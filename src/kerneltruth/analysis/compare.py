@@ -127,7 +127,8 @@ def _source(result: Result) -> tuple[str, str]:
 
 def _about(study: Study) -> ComparedRun:
     run = study.runs[0]
-    return ComparedRun(path=run.path, device=run.device, attempts=run.attempts)
+    contracts = tuple(sorted({r.contract for r in study.attempts if r.contract}))
+    return ComparedRun(path=run.path, device=run.device, attempts=run.attempts, contracts=contracts)
 
 
 def _verdict(result: Result) -> str:

@@ -26,7 +26,8 @@ _TEXT = (
     *("suite", "task", "category", "method", "model", "key", "origin", "sha256", "same_as"),
     *("language", "call", "exe", "perf", "verdict", "kind", "detail", "finding", "contract"),
 )
-_NUMBERS = ("sample", "round", "cases", "failed")
+_NUMBERS = ("sample", "round", "cases", "failed", "launches")
+_SHARES = ("score", "own")
 # Without words where there is nothing to say.
 _MAY_BE_EMPTY = ("detail", "contract")
 
@@ -45,7 +46,7 @@ def columns(study: Study) -> Columns:
         "distinct": [id(r) in distinct for r in results],
         "answer": [id(r) in answers for r in results],
     }
-    for name in (*_TEXT, *_NUMBERS):
+    for name in (*_TEXT, *_NUMBERS, *_SHARES):
         values = [getattr(r, name) for r in results]
         found[name] = [v or None for v in values] if name in _MAY_BE_EMPTY else values
     for baseline in baselines_of(results):
@@ -102,7 +103,7 @@ def write_parquet(table: Columns, path: Path) -> None:
             kind = pa.bool_()
         elif name in _NUMBERS or name.startswith("held_"):
             kind = pa.int64()
-        elif name == "efficiency" or name.startswith(("speedup_", "low_", "high_")):
+        elif name in (*_SHARES, "efficiency") or name.startswith(("speedup_", "low_", "high_")):
             kind = pa.float64()
         else:
             kind = pa.string()

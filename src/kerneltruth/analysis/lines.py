@@ -24,6 +24,7 @@ from kerneltruth.analysis.results import (
     timing,
 )
 from kerneltruth.clock.statistics.summary import Outcome
+from kerneltruth.documents.lines import EARLIER_PEER_CHECKS, PEER_CHECKS
 from kerneltruth.documents.model import Json
 from kerneltruth.documents.records import DtypeCount, Status
 from kerneltruth.documents.verdict import NOT_JUDGED
@@ -44,7 +45,7 @@ def result_of(line: JsonObject, run: int) -> Result:
     """
     key = str(line["key"])
     attempt = _object(line, "attempt")
-    candidate = _object(attempt, "candidate")
+    candidate, kernel = _object(attempt, "candidate"), _object(attempt, "kernel")
     verdict = _object(attempt, "verdict")
     labels = _object(line, "labels")
     stages = _object(line, "stages") or _stages_of(verdict, attempt)
@@ -86,6 +87,9 @@ def result_of(line: JsonObject, run: int) -> Result:
         same_as=_text(line, "same_as"),
         profile=_profile(attempt),
         contract=_text(attempt, "contract") or "",
+        score=_measured(attempt.get("score")),
+        own=_measured(kernel.get("own")),
+        launches=_number(kernel, "launches"),
         role=_text(line, "role"),
     )
 
@@ -220,10 +224,8 @@ def _count(cases: int, returned: int, failed: int) -> DtypeCount:
 
 
 def _checks(line: JsonObject) -> dict[str, str]:
-    baselines = _object(line, "baselines")
-    said = {
-        intern(name): intern(str(_object(baselines, name).get("verdict"))) for name in baselines
-    }
+    checks = _object(line, PEER_CHECKS) or _object(line, EARLIER_PEER_CHECKS)
+    said = {intern(name): intern(str(_object(checks, name).get("verdict"))) for name in checks}
     peer = _object(line, "peer")
     if isinstance(peer.get("correct"), bool):
         name = intern(f"{PUBLISHED}{peer.get('check') or 'unnamed'}")

@@ -207,6 +207,9 @@ def _sharing(result: Result, first: Result) -> Result:
         checks={**first.checks, **result.checks},
         profile=first.profile,
         contract=first.contract,
+        score=first.score,
+        own=first.own,
+        launches=first.launches,
         timing=first.timing if result.timing is None else result.timing,
     )
 

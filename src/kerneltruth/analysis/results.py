@@ -163,6 +163,9 @@ class Result:
         same_as: key of the attempt whose source this one repeats, and whose outcome it shares.
         profile: how each obligation ended, by name; empty where no case could be tried.
         contract: whose obligations decided; empty where an earlier version judged.
+        score: from 0 to 1, by the profile; None where an earlier version judged.
+        own: the share of launches that are of its own kernels, of `launches` in all; None where
+            they are not seen.
         role: control or bug, of a kernel of the built-in corpus that `audit` judged.
     """
 
@@ -193,6 +196,9 @@ class Result:
     same_as: str | None = None
     profile: Mapping[str, Obliged] = field(default_factory=dict)
     contract: str = ""
+    score: float | None = None
+    own: float | None = None
+    launches: int | None = None
     role: str | None = None
 
     @property

@@ -74,6 +74,7 @@ def _steps(kernels: Sequence[Result]) -> tuple[SurvivalStep, ...]:
         steps.append(
             SurvivalStep(
                 obligation=obligation,
+                at_risk=len(kernels) - before,
                 remain=_share(kernels, [not (u or g) for u, g in zip(untried, lost, strict=True)]),
                 remain_most=_share(kernels, [not gone for gone in lost]),
                 lost=sum(lost) - before,

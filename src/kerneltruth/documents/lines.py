@@ -11,6 +11,10 @@ from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.errors import UserError
 
+PEER_CHECKS = "peer_checks"
+# Their key in lines of earlier versions; a shape's `baselines` are what it was timed against.
+EARLIER_PEER_CHECKS = "baselines"
+
 
 class StageRecord(Stored, frozen=True, kw_only=True):
     """A stage: `outcome` is a verdict, or `not_run`; `detail` says why it is not `pass`."""
@@ -94,6 +98,7 @@ class ResultLine(Stored, frozen=True, kw_only=True):
     """One attempt; `same_as` names the line whose source it repeats, and which has the attempt.
 
     `check` and `audit` omit what only `run` has: labels, stages and the origin of a source.
+    `peer_checks` has what each peer's check says; `peer` is a verdict that came with the source.
     """
 
     key: str
@@ -112,7 +117,7 @@ class ResultLine(Stored, frozen=True, kw_only=True):
     own_weights: str | UnsetType = UNSET
     stages: StagesRecord | UnsetType = UNSET
     tags: tuple[str, ...] | UnsetType = UNSET
-    baselines: dict[str, PeerVerdict] | UnsetType = UNSET
+    peer_checks: dict[str, PeerVerdict] | UnsetType = UNSET
     role: Literal["control", "bug"] | UnsetType = UNSET
 
 
@@ -122,6 +127,8 @@ def read_line(data: object) -> ResultLine:
     Raises:
         UserError: it is of another form.
     """
+    if isinstance(data, dict) and EARLIER_PEER_CHECKS in data:
+        data = {PEER_CHECKS: data[EARLIER_PEER_CHECKS], **data}
     return parse(ResultLine, data)
 
 

@@ -8,7 +8,7 @@ from msgspec import field
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import Status
+from kerneltruth.documents.records import KernelFact, Status
 from kerneltruth.documents.verdict import VerdictWord
 
 
@@ -127,6 +127,8 @@ class AuditKernel(Model, frozen=True, kw_only=True):
     hazards: tuple[str, ...]
     profile: dict[str, AuditObligation]
     score: Number | None
+    torch_only: bool
+    kernel: KernelFact | None
     peer_checks: dict[str, Literal["pass", "fail", "error"]]
     peer_check_reasons: dict[str, str]
     illusion_for: tuple[str, ...]
@@ -166,11 +168,12 @@ class AuditDocument(Model, frozen=True, kw_only=True):
 
 
 class ComparedRun(Model, frozen=True, kw_only=True):
-    """A run that is compared."""
+    """A run that is compared; `contracts` decided in it, none where an earlier version judged."""
 
     path: str
     device: str
     attempts: int
+    contracts: tuple[str, ...] = ()
 
 
 class DifferingKernel(Model, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ class SurvivalStep(Model, frozen=True, kw_only=True):
     """Certified kernels after this obligation and those before it; the three counts add up.
 
     Attributes:
+        at_risk: those with a profile that no obligation before this one has lost.
         remain: those that were tried and lost at none so far, of all with a profile.
         remain_most: likewise, with those that some obligation so far was not tried on.
         lost: whose first loss is this obligation.
@@ -20,6 +21,7 @@ class SurvivalStep(Model, frozen=True, kw_only=True):
     """
 
     obligation: Obligation
+    at_risk: int
     remain: RateRecord
     remain_most: RateRecord
     lost: int

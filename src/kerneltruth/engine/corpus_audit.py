@@ -139,7 +139,7 @@ def _keep(
     about = ResultLine(
         key=job.name,
         name=job.name,
-        baselines=evaluation.baselines,
+        peer_checks=evaluation.baselines,
         tags=evaluation.tags,
         role=next(e.role for e in ENTRIES if e.name == job.name),
     )
@@ -192,7 +192,7 @@ _CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
 def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
     attempt = attempt_in(line)
     verdict = attempt.verdict
-    peers = {name: result.verdict for name, result in (line.baselines or {}).items()}
+    peers = {name: result.verdict for name, result in (line.peer_checks or {}).items()}
     broken = [k for k, e in attempt.profile.items() if e.status in ("broken", "refused")]
     wrong = entry.role == "bug" and bool(broken or verdict.word in _CAUGHT)
     return model_of(
@@ -213,7 +213,7 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         hazards=tuple(attempt.hazards.values()),
         profile={key: model_of(AuditObligation, e) for key, e in attempt.profile.items()},
         peer_checks=peers,
-        peer_check_reasons={n: r.why for n, r in (line.baselines or {}).items() if r.why},
+        peer_check_reasons={n: r.why for n, r in (line.peer_checks or {}).items() if r.why},
         illusion_for=tuple(n for n, says in peers.items() if wrong and says == "pass"),
         declined=len(attempt.declined),
         unrefereeable=sum(attempt.unrefereeable.values()),

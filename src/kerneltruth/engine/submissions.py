@@ -233,7 +233,7 @@ class _Run:
         about = structs.replace(
             _about(entry, evaluation.attempt, self._options.stages, evaluation.perf),
             tags=evaluation.tags,
-            baselines=peers if peers else UNSET,
+            peer_checks=peers if peers else UNSET,
         )
         store_attempt(self._store, job, evaluation.attempt, self._fingerprint, about=about)
         self._count(about.stages)

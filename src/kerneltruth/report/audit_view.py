@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.documents.runs import AuditDocument, AuditKernel
 from kerneltruth.report.figures import several
 
@@ -82,6 +83,8 @@ def _verdict(kernel: AuditKernel) -> list[RenderableType]:
     verdict = kernel.verdict + (f" {kernel.kind}" if kernel.kind else "")
     if kernel.hazards:
         verdict += f", {several(len(kernel.hazards), 'hazard')}"
+    if kernel.torch_only:
+        verdict += f", {TORCH_ONLY}"
     right = kernel.caught if kernel.role == "bug" else kernel.passed and not kernel.hazards
     style = "green" if right else "bold red"
     return [kernel.name, Text(verdict, style=style), str(kernel.cases)]

@@ -18,6 +18,7 @@ def compare_view(document: CompareDocument) -> RenderableType:
     """Show which kernels have different verdicts, and how far speedups move."""
     runs = document.runs
     lines = [f"{r.path}: {r.device}, kernels: {r.attempts}" for r in runs]
+    lines += _contracts(document)
     lines.append(f"same verdict: {document.same} of {document.kernels}")
     for kernel in document.differing:
         verdicts = ", ".join(f"{v}" for v in kernel.verdicts)
@@ -30,6 +31,15 @@ def compare_view(document: CompareDocument) -> RenderableType:
     for baseline, speed in document.speed.items():
         parts += _speed(baseline, speed, len(runs))
     return Group(*parts)
+
+
+def _contracts(document: CompareDocument) -> Iterator[str]:
+    asked = [", ".join(r.contracts) or "none (an earlier version)" for r in document.runs]
+    if len(set(asked)) > 1:
+        yield (
+            f"the contracts differ: {' -> '.join(asked)}; a verdict may differ because another "
+            "contract decides, so compare the obligations"
+        )
 
 
 def _obligations(document: CompareDocument) -> Iterator[str]:

@@ -56,6 +56,19 @@ def test_each_obligation_has_a_column_of_outcomes_and_one_of_cases(tmp_path):
     assert str(read.schema.field("held_specials").type) == "int64"
 
 
+def test_scores_and_own_shares_have_columns_of_numbers(tmp_path):
+    known = result("a", contract="core", score=0.75, own=0.5, launches=4)
+    table = columns(study(known, result("b", "fail")))
+    assert [table[name] for name in ("score", "own", "launches")] == [
+        [0.75, None],
+        [0.5, None],
+        [4, None],
+    ]
+    write_parquet(table, tmp_path / "all.parquet")
+    read = pq.read_table(tmp_path / "all.parquet").schema
+    assert [str(read.field(n).type) for n in ("score", "launches")] == ["double", "int64"]
+
+
 def test_csv_is_read_back_as_it_was(found, tmp_path):
     path = tmp_path / "all.csv"
     write_csv(columns(found), path)

@@ -7,6 +7,7 @@ from results_for_tests import result, study
 
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.reading import answer_of, chains, read_study, study_of
+from kerneltruth.documents.lines import read_line
 from kerneltruth.errors import UserError
 
 MANIFEST = {
@@ -179,6 +180,20 @@ def test_what_peers_say_is_read_from_both_places(run):
         "tritonbench": "pass",
         "gpuemu": "error",
     }
+
+
+def test_peers_checks_are_read_from_their_key_and_from_that_of_earlier_lines(run):
+    said = {"kernelbench": {"name": "kernelbench", "verdict": "pass", "why": ""}}
+    for name in ("peer_checks", "baselines"):
+        assert only(run(line(**{name: said}))).checks == {"kernelbench": "pass"}
+        assert [*read_line(line(**{name: said})).peer_checks] == ["kernelbench"]
+
+
+def test_a_score_and_the_share_of_own_launches_are_read_and_shared(run):
+    judged = {**line()["attempt"], "score": 0.5, "kernel": {"own": 0.25, "launches": 4}}
+    again = {k: v for k, v in line("b@1").items() if k != "attempt"} | {"same_as": line()["key"]}
+    for found in read_study([run(line(attempt=judged), again)]).attempts:
+        assert (found.score, found.own, found.launches) == (0.5, 0.25, 4)
 
 
 def test_a_peer_that_does_not_say_is_no_check(run):

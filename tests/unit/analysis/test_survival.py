@@ -1,5 +1,7 @@
 """Survival: the certified kernels that remain after each obligation."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,15 @@ def test_an_obligation_that_was_not_tried_is_no_survival_until_a_later_one_loses
     assert step(found, "values").remain.numerator == 0
     assert step(found, "values").remain_most.numerator == 1
     assert step(found, "memory").lost == 1
+
+
+@given(st.lists(profiles))
+def test_at_each_step_those_are_at_risk_that_no_earlier_one_has_lost(found):
+    steps = curve("kb", kernels(found)).steps
+    assert steps[0].at_risk == len(found)
+    for before, after in pairwise(steps):
+        assert after.at_risk == before.at_risk - before.lost
+    assert all(s.lost <= s.at_risk for s in steps)
 
 
 def test_gradients_that_no_prompt_promises_do_not_apply():

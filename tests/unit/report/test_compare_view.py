@@ -52,6 +52,18 @@ def test_a_comparison_names_what_differs_and_what_is_missing():
     assert "not the same source in all runs: n" in text
 
 
+def by_contract(*contracts):
+    runs = [{"path": "a", "device": "cpu", "attempts": 1, "contracts": c} for c in contracts]
+    return piped(compare_view(compared(runs=runs)))
+
+
+def test_runs_by_other_contracts_are_said_to_be():
+    said = by_contract(["core"], ["torch"])
+    assert "the contracts differ: core -> torch; a verdict may differ because" in said
+    assert "core -> none (an earlier version)" in by_contract(["core"], [])
+    assert "contracts differ" not in by_contract(["core"], ["core"])
+
+
 def test_speedups_stand_side_by_side_with_their_counts():
     shown = speed(kernel("softmax", 2.0, 0.8, flips=True), kernel("relu", 1.0, None))
     lines = piped(compare_view(compared(speed={"eager": shown}))).splitlines()

@@ -160,6 +160,13 @@ def test_the_audit_shows_each_kernel_with_each_check():
     assert bad.split()[:4] == ["bad", "fail", "3", "ok"]
 
 
+def test_a_kernel_of_the_audit_without_a_kernel_of_its_own_is_marked():
+    kernels = [structs.replace(k, torch_only=k.role == "control") for k in AUDIT.kernels]
+    text = piped(audit_view(structs.replace(AUDIT, kernels=kernels)))
+    assert text.count("torch-only") == 1
+    assert "pass, torch-only" in text
+
+
 def test_a_check_without_a_short_name_is_shown_by_its_own():
     summary = structs.replace(AUDIT.summary, illusions={"new-check": 1})
     kernels = [structs.replace(k, peer_checks={"new-check": "pass"}) for k in AUDIT.kernels]

@@ -53,7 +53,7 @@ def line(rng, task, category, method, model, sample, turn):
         "origin": key,
         "sha256": f"{abs(hash(key)):064x}"[:64],
         "labels": {"method": method, "model": model, "sample": sample, "round": turn},
-        "baselines": {
+        "peer_checks": {
             check: {"verdict": rng.choice(("pass", "pass", "fail", "error")), "why": ""}
             for check in ("kernelbench", "tritonbench")
         },
