@@ -29,6 +29,7 @@ FailKind = Literal[
     "nondeterministic",
     "kept_state",
     "same_draw",
+    "other_bits",
     "aliased_output",
     "no_kernel",
 ]
@@ -159,7 +160,7 @@ Verdict = (
 
 
 # What no single call shows.
-OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw"})
+OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw", "other_bits"})
 
 
 def is_bad(verdict: Verdict) -> bool:

@@ -1,6 +1,6 @@
-"""What one call does not show: whether calls leave something behind, and whether each draws anew.
+"""What one call does not show: what calls leave behind, draws that repeat, bits that change.
 
-Both are checked on a candidate that was right in every case, in the child that ran all of them.
+All are checked on a candidate that was right in every case, in the child that ran all of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from kerneltruth.runner.source_state import may_keep_state
 # calls all differ.
 _FIRST_LOOK = 3
 DRAWS = 8
+# Equal calls after the first, where their bits must be the same.
+REPEATS = 3
 
 
 def kept_from_before(
@@ -44,6 +46,8 @@ def kept_from_before(
     wrong = _wrong(session, expectation)
     if wrong is not None:
         return _kept("after other cases", wrong)
+    if session.task.bitwise and (changing := changing_bits(session, expectation)):
+        return changing
     if not session.is_model or not models:
         return None
     # Calls of other cases build a model each.
@@ -83,6 +87,15 @@ def _kept(when: str, verdict: Verdict) -> Failed:
     return Failed(kind="kept_state", detail=detail, output=getattr(verdict, "output", None))
 
 
+def changing_bits(session: CandidateSession, expectation: Expectation) -> Failed | None:
+    """The verdict on equal calls that do not return the same bytes."""
+    first = _drawn(session, expectation, 0)
+    if first is None or _alike(session, expectation, first, (0,) * REPEATS):
+        return None
+    detail = "equal calls return other bits within the bound; the task promises the same bits"
+    return Failed(kind="other_bits", detail=detail)
+
+
 def drawn_alike(session: CandidateSession, expectation: Expectation) -> Failed | None:
     """The verdict on a random case where all calls give the same result, though PyTorch's differ.
 
@@ -114,6 +127,8 @@ def seen_again(
         first = _drawn(session, expectation, 0)
         alike = first is not None and _alike(session, expectation, first, range(1, DRAWS))
         return _same_draw(DRAWS) if alike else None
+    if kind == "other_bits":
+        return changing_bits(session, expectation)
     if kind != "kept_state":
         return None
     for other in others:

@@ -36,6 +36,7 @@ OF_KIND: Mapping[FailKind, Obligation] = {
     "nondeterministic": "repeatable",
     "kept_state": "repeatable",
     "same_draw": "repeatable",
+    "other_bits": "repeatable",
 }
 
 

@@ -75,6 +75,8 @@ class Declaration:
         contract: claims that hold for every right answer, if several are right; for the outputs
             compared by `contract`.
         random: whether two calls may differ.
+        bitwise: whether equal calls must return the same bytes, and not only values within the
+            bound.
         perf: shapes to time, small to large; with attributes, if those must change too.
         extended: the attribute values that the prompt does not promise.
         promises: what else the prompt promises.
@@ -120,6 +122,7 @@ class Declaration:
     admissible: Sequence[Callable[..., Any]] = ()
     contract: Contract | None = None
     random: bool = False
+    bitwise: bool = False
     perf: Sequence[Mapping[str, Any]] = ()
     extended: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
     promises: Promises = field(default_factory=Promises)
@@ -151,7 +154,9 @@ class Declaration:
             category=self.category,
             suite=self.suite,
             signature=self.signature,
-            description=" ".join((*self.description.split(), *_said(promises))),
+            description=" ".join(
+                (*self.description.split(), *_said(promises, bitwise=self.bitwise))
+            ),
             dims=dims,
             arguments=tuple(self._arguments(parsed, promises)),
             outputs=_outputs(mutates) if self.outputs is None else tuple(self.outputs),
@@ -170,6 +175,7 @@ class Declaration:
             admissible=tuple(self.admissible),
             contract=self.contract,
             random=self.random,
+            bitwise=self.bitwise,
             perf=tuple(self.perf),
             extended={name: tuple(values) for name, values in self.extended.items()},
             promises=promises,
@@ -273,7 +279,7 @@ def _of_gradients(promises: Promises, *, random: bool) -> tuple[str, ...]:
     return (f"{CALL} != {BACKWARD!r} or not training",)
 
 
-def _said(promises: Promises) -> Iterator[str]:
+def _said(promises: Promises, *, bitwise: bool) -> Iterator[str]:
     """Return what a description adds on the ways of calling the operator."""
     for name in promises.numbers:
         yield f"A Python number may stand in the place of {name}."
@@ -281,6 +287,8 @@ def _said(promises: Promises) -> Iterator[str]:
         yield "If a tensor `out` is given, the result is written to it, and it is returned."
     if promises.gradients:
         yield "The result is differentiable."
+    if bitwise:
+        yield "Equal calls return the same bits."
 
 
 def _alike(one: Scalar, other: Scalar) -> bool:

@@ -97,6 +97,7 @@ class Task:
         admitted: absolute errors by dtype that are right however small the bound.
         admitted_share: the error as a share of the result that is right beside these.
         where: what further names in expressions stand for.
+        bitwise: whether equal calls must return the same bytes.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Task:
     admitted: Mapping[str, float] = field(default_factory=dict)
     admitted_share: float = 0.0
     where: Mapping[str, Rule] = field(default_factory=dict)
+    bitwise: bool = False
 
     @property
     def key(self) -> str:

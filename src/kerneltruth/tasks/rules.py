@@ -43,6 +43,10 @@ def check(task: Task, drawn_from: Sequence[str] = ()) -> None:
     wrong = [f"{dtype}: {t}" for dtype, t in task.tolerance.items() if not t >= 0]
     if wrong:
         raise DeclarationError(f"tolerance {wrong[0]}: give an absolute error of 0 or more")
+    if task.bitwise and task.random:
+        raise DeclarationError(
+            "bitwise=True and random=True: two calls of a random task may differ; leave one out"
+        )
     _check_outputs(task)
 
 

@@ -183,9 +183,9 @@ def test_what_peers_say_is_read_from_both_places(run):
 
 
 def test_peers_checks_are_read_from_their_key_and_from_that_of_earlier_lines(run):
-    said = {"kernelbench": {"name": "kernelbench", "verdict": "pass", "why": ""}}
+    said = {"kernelbench": {"name": "kernelbench", "verdict": "pass", "why": "", "by_dtype": {}}}
     for name in ("peer_checks", "baselines"):
-        assert only(run(line(**{name: said}))).checks == {"kernelbench": "pass"}
+        assert only(run(line(**{name: said}), name=name)).checks == {"kernelbench": "pass"}
         assert [*read_line(line(**{name: said})).peer_checks] == ["kernelbench"]
 
 

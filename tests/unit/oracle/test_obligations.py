@@ -164,7 +164,7 @@ def test_blame_falls_on_what_is_beyond_the_prompt_first_and_then_on_the_kind(
     [
         ("interface", ("count", "type", "shape", "dtype", "device")),
         ("memory", ("input_mutated", "out_of_bounds", "uninitialized", "aliased_output")),
-        ("repeatable", ("nondeterministic", "kept_state", "same_draw")),
+        ("repeatable", ("nondeterministic", "kept_state", "same_draw", "other_bits")),
     ],
 )
 def test_some_kinds_of_failure_break_one_obligation_whatever_the_inputs(obligation, kinds):
