@@ -21,6 +21,12 @@ PATIENCE_S = 60
 RIGHT = (CORPUS / "controls" / "gelu.py").read_text()
 WRONG = (CORPUS / "bugs" / "gelu_no_half.py").read_text()
 
+TORCH_ONLY = """
+import torch
+def gelu(input, approximate='none'):
+    return torch.nn.functional.gelu(input, approximate=approximate)
+"""
+
 
 def fenced(source):
     return f"Here is the kernel:\n\n```python\n{source}\n```\n"
@@ -156,6 +162,25 @@ def test_refine_tells_what_is_wrong_and_ends_when_it_is_right(serve, generate, t
     rounds = [x["round"] for x in lines(tmp_path / "out" / "answers.jsonl")]
     assert rounds == [0, 1]
     assert [x["round"] for x in lines(tmp_path / "out" / "best.jsonl")] == [1]
+
+
+def test_refine_asks_for_a_kernel_where_one_is_required(serve, generate, tmp_path):
+    server = serve(lambda number, _: fenced(TORCH_ONLY if number == 0 else RIGHT))
+    asked = ("--rounds", 2, "--cases", 4, "--require-kernel")
+    ran = generate(*asked, method="refine", tasks=("gelu",))
+    feedback = server.bodies[1]["messages"][3]["content"]
+    assert "compute the result in a Triton or CUDA C++ kernel of the source's own" in feedback
+    assert "--require-kernel" not in feedback
+    refined = json.loads(ran.out)["refine"]
+    assert (refined["right_at_first"], refined["right_at_last"]) == (0, 1)
+    again = said_by(generate(*asked[:-1], method="refine", tasks=("gelu",)))
+    assert "holds a generation of another request" in again
+
+
+def test_refine_takes_an_answer_without_a_kernel_where_none_is_required(serve, generate):
+    serve(fenced(TORCH_ONLY))
+    ran = generate("--rounds", 2, "--cases", 4, method="refine", tasks=("gelu",))
+    assert json.loads(ran.out)["refine"]["right_at_first"] == 1
 
 
 def test_refine_keeps_the_best_where_a_later_round_is_worse(serve, generate, tmp_path):
@@ -354,6 +379,7 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
         (("--category", "Magic"), "--category 'Magic': must be one of"),
         (("--suite", "nothing"), "--suite 'nothing': must be one of"),
         (("--rounds", "3"), "only refine works in rounds"),
+        (("--require-kernel",), "only refine judges answers, and this is one_shot"),
         (("--from", "x"), "only --method import"),
         (("--templates", "/nowhere"), "cannot read system.txt"),
         (("--model", f"{KEY}"), "an option holds the key"),

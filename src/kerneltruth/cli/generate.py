@@ -112,6 +112,7 @@ def generate(
     samples: Samples = None,
     rounds: Rounds = None,
     contract: options.ContractName = "core",
+    require_kernel: options.RequireKernel = False,
     cases: Cases = None,
     temperature: Temperature = None,
     reply_tokens: ReplyTokens = 8192,

@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from msgspec import UNSET
+
 from kerneltruth.documents.generations import (
     FeedbackRecord,
     GenerateDocument,
@@ -106,7 +108,10 @@ def _asked(
 ) -> GenerationManifest:
     replayed = (options.model or "").startswith(PREFIX)
     feedback = FeedbackRecord(
-        seed=options.seed, cases=options.cases or CASES, contract=options.contract
+        seed=options.seed,
+        cases=options.cases or CASES,
+        contract=options.contract,
+        require_kernel=options.require_kernel or UNSET,
     )
     return GenerationManifest(
         suite=absolute(options.suite),

@@ -14,6 +14,7 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.outcomes import call_stage
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.review import Review, timings_of
+from kerneltruth.oracle.kernel_fact import OR_WITHOUT
 from kerneltruth.tasks.model import Task
 
 # Counterexamples up to this many elements show numbers; larger ones show shapes.
@@ -127,4 +128,5 @@ def _detail(attempt: Attempt) -> str:
     text = next(
         (str(t) for n in ("detail", "reason") if (t := getattr(attempt.verdict, n, None))), ""
     )
+    text = text.removesuffix(OR_WITHOUT)
     return f"{error}: {text}" if error and text else error or text

@@ -57,6 +57,7 @@ class GenerateRequest:
         source: the path that `--method import` reads.
         cases: judged per round of `refine`; None as for `run`.
         contract: by which `refine` judges.
+        require_kernel: whether `refine` asks that a right result be the work of own kernels.
     """
 
     suite: str
@@ -77,4 +78,5 @@ class GenerateRequest:
     deadline_s: float = 20.0
     cases: int | None = None
     contract: str = "core"
+    require_kernel: bool = False
     targets: tuple[str, ...] = ("sm_90",)

@@ -69,6 +69,7 @@ class Reviewer:
             seed=derive(options.seed, "feedback"),
             cases=options.cases or CASES,
             contract=contract_named(options.contract).name,
+            require_kernel=options.require_kernel,
             whole=True,
             promises=options.cases is None,
             deadline_s=options.deadline_s,

@@ -30,6 +30,11 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
     if options.source is not None:
         raise UserError(f"--from {options.source}: only --method import reads submissions")
     method = method_of(options.method, samples=options.samples, rounds=options.rounds)
+    if options.require_kernel and not method.asks_the_judge:
+        raise UserError(
+            f"--require-kernel: only refine judges answers, and this is {method.name}; give it to "
+            "`run` with the answers"
+        )
     sampling = _sampling(method, options.sampling)
     model = open_model(options, sampling)
     if not method.asks_the_judge:

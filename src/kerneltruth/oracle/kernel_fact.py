@@ -29,10 +29,9 @@ NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
 UNSEEN = "launches of kernels that a package brings are not seen here"
 NOT_LAUNCHED = "no kernel of its own was launched in the right cases that were asked"
 NOT_NEEDED = "the result stays right when its own kernels do nothing"
-ADVICE = (
-    "compute the result in a Triton or CUDA C++ kernel of the source's own, or judge without "
-    "--require-kernel"
-)
+# What a user may do instead, and a model that writes kernels may not.
+OR_WITHOUT = ", or judge without --require-kernel"
+ADVICE = f"compute the result in a Triton or CUDA C++ kernel of the source's own{OR_WITHOUT}"
 
 
 def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> KernelFact | None:
