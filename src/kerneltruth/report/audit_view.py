@@ -85,6 +85,8 @@ def _verdict(kernel: AuditKernel) -> list[RenderableType]:
         verdict += f", {several(len(kernel.hazards), 'hazard')}"
     if kernel.torch_only:
         verdict += f", {TORCH_ONLY}"
+    elif kernel.kernel is not None and kernel.kernel.own_launches == 0:
+        verdict += ", no kernel"
     right = kernel.caught if kernel.role == "bug" else kernel.passed and not kernel.hazards
     style = "green" if right else "bold red"
     return [kernel.name, Text(verdict, style=style), str(kernel.cases)]

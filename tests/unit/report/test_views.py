@@ -13,7 +13,7 @@ from kerneltruth.documents.checks import (
     ReplayDocument,
     ReplayResult,
 )
-from kerneltruth.documents.records import BinaryRecord
+from kerneltruth.documents.records import BinaryRecord, KernelFact
 from kerneltruth.documents.runs import AuditDocument, AuditKernel
 from kerneltruth.report.audit_view import audit_view
 from kerneltruth.report.terminal import piped
@@ -100,7 +100,7 @@ def test_every_case_that_was_not_judged_is_counted():
     assert "and 2 more" in text
 
 
-def test_the_smallest_case_is_shown_with_what_came_of_it():
+def test_the_smallest_case_is_saidwith_what_came_of_it():
     lines = [line.strip() for line in piped(check_view(checked())).splitlines()]
     smallest = next(i for i, line in enumerate(lines) if line.startswith("smallest"))
     assert lines[smallest + 1] == "x=[100.0], expected 1.0, got nan"
@@ -165,9 +165,23 @@ def test_a_kernel_of_the_audit_without_a_kernel_of_its_own_is_marked():
     text = piped(audit_view(structs.replace(AUDIT, kernels=kernels)))
     assert text.count("torch-only") == 1
     assert "pass, torch-only" in text
+    fact = KernelFact(
+        own=None,
+        library=None,
+        own_launches=0,
+        launches=0,
+        runs=(),
+        elements=1,
+        stored=None,
+        case="",
+    )
+    in_numpy = [structs.replace(k, kernel=fact, torch_only=False) for k in AUDIT.kernels[:1]]
+    said = piped(audit_view(structs.replace(AUDIT, kernels=in_numpy)))
+    assert said.count(", no kernel") == 1
+    assert ", no kernel" not in text
 
 
-def test_a_check_without_a_short_name_is_shown_by_its_own():
+def test_a_check_without_a_short_name_is_saidby_its_own():
     summary = structs.replace(AUDIT.summary, illusions={"new-check": 1})
     kernels = [structs.replace(k, peer_checks={"new-check": "pass"}) for k in AUDIT.kernels]
     lines = piped(audit_view(structs.replace(AUDIT, summary=summary, kernels=kernels))).splitlines()
