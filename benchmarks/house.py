@@ -1,11 +1,13 @@
 """The shape of the code: sizes, circles, untyped documents, and the path of one `check`.
 
-    python benchmarks/house.py [--results FOLDER] [--name house]
-    python benchmarks/house.py --beside benchmarks/results/house-before.json
+    python benchmarks/house.py [--results FOLDER] [--name house] [--time-tests]
+    python benchmarks/house.py --at 416846b --beside benchmarks/results/house_before-cpu.json
 
 The path is that of the process of the command, which judges a right relu on the CPU: files are
 those of the package in which a function is called, and a climb is a call, from one file into
-another, that lies on a circle of such calls. Seconds of the tests are not measured.
+another, that lies on a circle of such calls. A call is a callback if its expression does not name
+the function: one that was passed or stored, or an operator. `--at` adds a column for each commit,
+by `git archive`; `--time-tests` runs the command of `make test-fast`.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +35,35 @@ TRACE = """
 import json, sys
 from pathlib import Path
 root, kernel, out = map(Path, sys.argv[1:4])
-files, calls = set(), []
+import ast, itertools, linecache
+files, calls = set(), {}
+def expression(code, at):
+    line, end, first, last = next(itertools.islice(code.co_positions(), at // 2, None))
+    if None in (line, end, first, last):
+        return ""
+    text = [linecache.getline(code.co_filename, n).encode() for n in range(line, end + 1)]
+    text[-1] = text[-1][:last]
+    text[0] = text[0][first:]
+    try:
+        tree = ast.parse(b"".join(text).strip(), mode="eval").body
+    except SyntaxError:
+        return b"".join(text).decode()
+    return ast.unparse(tree.func if isinstance(tree, ast.Call) else tree)
 def seen(frame, event, _):
     if event == "call" and frame.f_back is not None:
-        here, there = frame.f_code.co_filename, frame.f_back.f_code.co_filename
-        if here.startswith(str(root)) and "<" not in frame.f_code.co_name:
+        code, back = frame.f_code, frame.f_back
+        here, there = code.co_filename, back.f_code.co_filename
+        if here.startswith(str(root)) and "<" not in code.co_name:
             files.add(here)
             if there.startswith(str(root)) and there != here:
-                calls.append((there, here))
+                calls.setdefault((there, here), {}).setdefault((back.f_code, back.f_lasti, code))
+def by_name(sites):
+    return any(
+        name in expression(caller, at)
+        for caller, at, code in sites
+        for parts in [code.co_qualname.split(".")]
+        for name in (parts[-2:-1] if parts[-1].startswith("__") else parts[-1:])
+    )
 from kerneltruth.cli import main
 sys.argv = ["kerneltruth", "check", str(kernel), "--device", "cpu", "--seed", "0"]
 sys.setprofile(seen)
@@ -48,7 +73,8 @@ except SystemExit:
     pass
 finally:
     sys.setprofile(None)
-    out.write_text(json.dumps({"files": sorted(files), "calls": calls}))
+    found = [(*pair, by_name(sites)) for pair, sites in calls.items()]
+    out.write_text(json.dumps({"files": sorted(files), "calls": found}))
 """
 
 
@@ -62,17 +88,75 @@ def path_of_a_check() -> dict[str, Any]:
         code = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=code)
         seen = json.loads(out.read_text())
+    every = [(short(caller), short(called), named) for caller, called, named in seen["calls"]]
+    climbs = _climbs((a, b) for a, b, _ in every)
+    callbacks = {(a, b) for a, b, named in every if not named}
+    return {
+        "files": len(seen["files"]),
+        "climbs": climbs,
+        "callbacks": sorted(callbacks & set(climbs)),
+        "named": _climbs((a, b) for a, b, named in every if named),
+    }
+
+
+def _climbs(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The calls between files that lie on a circle of these calls."""
     graph: dict[str, set[str]] = {}
-    for caller, called in seen["calls"]:
-        graph.setdefault(short(caller), set()).add(short(called))
+    for caller, called in calls:
+        graph.setdefault(caller, set()).add(called)
     group = {file: n for n, files in enumerate(circles(graph)) for file in files}
-    climbs = sorted(
+    return sorted(
         (caller, called)
         for caller, others in graph.items()
         for called in others
         if caller in group and group[caller] == group.get(called)
     )
-    return {"files": len(seen["files"]), "climbs": len(climbs), "climbing": climbs}
+
+
+def seconds_of_an_import() -> float:
+    """The median of a few processes that import the package and end."""
+    seconds = []
+    code = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    for _ in range(IMPORTS):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import kerneltruth"], check=True, env=code)
+        seconds.append(time.perf_counter() - began)
+    return sorted(seconds)[IMPORTS // 2]
+
+
+def seconds_of_the_fast_tests() -> float:
+    """The command of `make test-fast`, as the Makefile has it, with this Python."""
+    shown = subprocess.run(
+        ["make", "--dry-run", "--always-make", "test-fast"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    (line,) = (part for part in shown.splitlines() if " -m pytest " in part)
+    began = time.perf_counter()
+    arguments = shlex.split(line.partition(" -m pytest ")[2])
+    subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=ROOT, check=True)
+    return time.perf_counter() - began
+
+
+def measured_at(commit: str) -> dict[str, Any]:
+    """The same of the package as a commit has it."""
+    with tempfile.TemporaryDirectory() as folder:
+        packed = subprocess.run(
+            ["git", "archive", commit, "src"], cwd=ROOT, check=True, capture_output=True
+        )
+        subprocess.run(["tar", "-x"], cwd=folder, check=True, input=packed.stdout)
+        again = "import json, house; print(json.dumps(house.measured()))"
+        source = {"HOUSE_SOURCE": f"{folder}/src/kerneltruth", "PYTHONPATH": str(machine.HERE)}
+        ran = subprocess.run(
+            [sys.executable, "-c", again],
+            check=True,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **source},
+        )
+        found: dict[str, Any] = json.loads(ran.stdout)
+        return found
 
 
 def measured() -> dict[str, Any]:
@@ -89,11 +173,6 @@ def measured() -> dict[str, Any]:
     ]
     twice = sorted(name for name, files in classes(own).items() if len(files) > 1)
     graph = imports(known)
-    seconds = []
-    for _ in range(IMPORTS):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import kerneltruth"], check=True)
-        seconds.append(time.perf_counter() - began)
     longest = max(own, key=lambda path: own[path])
     trace = path_of_a_check()
     return {
@@ -105,16 +184,20 @@ def measured() -> dict[str, Any]:
         "longest file": f"{own[longest]} ({short(str(longest))})",
         "longest function": "{} ({})".format(*max(functions)),
         "files that a check enters": trace["files"],
-        "calls of a check within circles of files": trace["climbs"],
+        "calls of a check within circles of files": len(trace["climbs"]),
+        "callbacks among them": len(trace["callbacks"]),
+        "calls within circles once callbacks are left out": len(trace["named"]),
         "import circles of modules": len(circles(graph)),
         "untyped dictionaries (`dict[str, Any]`)": sum(
             path.read_text().count("dict[str, Any]") for path in own
         ),
         "class names that stand more than once": len(twice),
-        "seconds of `import kerneltruth`": f"{sorted(seconds)[IMPORTS // 2]:.2f}",
+        "seconds of `import kerneltruth`": f"{seconds_of_an_import():.2f}",
         "details": {
             "circles": circles(graph),
-            "climbing": trace["climbing"],
+            "climbing": trace["climbs"],
+            "callbacks": trace["callbacks"],
+            "named": trace["named"],
             "classes": twice,
         },
     }
@@ -124,9 +207,14 @@ def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--beside", type=Path, nargs="*", default=[], help="earlier measurements")
     parser.add_argument("--name", default="house", help="of the report")
+    parser.add_argument("--at", nargs="*", default=[], metavar="COMMIT", help="measured as well")
+    parser.add_argument("--time-tests", action="store_true", help="the command of `make test-fast`")
     options = parser.parse_args()
     found = measured()
-    before = [json.loads(path.read_text())["found"] for path in options.beside]
+    if options.time_tests:
+        found["seconds of `make test-fast`"] = f"{seconds_of_the_fast_tests():.0f}"
+    before = [measured_at(commit) for commit in options.at]
+    before += [json.loads(path.read_text())["found"] for path in options.beside]
     rows = [
         (name, *(b.get(name) for b in before), value)
         for name, value in found.items()
@@ -136,7 +224,7 @@ def main() -> int:
         options.name,
         "The shape of the code",
         machine.facts("cpu"),
-        machine.table(("", *(path.stem for path in options.beside), "now"), rows),
+        machine.table(("", *options.at, *(path.stem for path in options.beside), "now"), rows),
         folder=options.results,
         data={"found": found},
     )
