@@ -1,0 +1,49 @@
+"""What a user reads where no candidate's process can start."""
+
+import sys
+
+import pytest
+
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner import host, zygote_client
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.runner.zygote_client import Zygote, ZygoteLost
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("raise SystemExit('no space left on device')", "no space left on device"),
+        ("raise SystemExit(3)", "exit code 3"),
+    ],
+)
+def test_a_parent_that_ends_at_once_shows_its_last_words(program, reason, monkeypatch, tmp_path):
+    monkeypatch.setattr(zygote_client, "_command", lambda *_: [sys.executable, "-c", program])
+    zygote = Zygote(interpret=False, hide_cuda=True, work_root=tmp_path)
+    with pytest.raises(EnvironmentFault) as caught:
+        zygote.ready()
+    zygote.close()
+    assert str(caught.value) == f"cannot start candidate processes: {reason}"
+
+
+class Lost:
+    """A zygote that is gone whenever it should fork."""
+
+    def __init__(self, **options):
+        del options
+
+    def fork(self, request):
+        raise ZygoteLost("gone")
+
+    def close(self):
+        pass
+
+
+def test_a_parent_that_dies_twice_is_the_machines_fault(monkeypatch, tmp_path):
+    monkeypatch.setattr(host, "Zygote", Lost)
+    candidate = read_candidate("def relu(x): return x", "r.py", task_names=("relu",), task="relu")
+    runner = Runner(device="cpu", work_root=tmp_path)
+    with pytest.raises(EnvironmentFault, match="dies again and again"), runner.open(candidate):
+        pass
