@@ -24,9 +24,9 @@ OTHERS = re.compile(r"benchmarks/(results|findings)/|tasks/sentences/|reference/
 FRONTED = re.compile(r"^\W*(Who|Whose|Of(?! course)) [^?]*[^?\s]\s*$")
 # To be told apart is the verb of statistics.
 PHRASES = re.compile(r"\b((is|are|be) told(?! [\w ]*\b(apart|from)\b)|so many|has teeth)\b")
-NAMES = {"asked": "request", "told": "message"}
-# Suites and tests still have some.
-NAMED = re.compile(r"(src|benchmarks)/(?!kerneltruth/suites/).*\.py$")
+NAMES = {"asked": "request", "told": "message", "due": "expected"}
+# Suites, programs that the tool writes, and tests still have some.
+NAMED = re.compile(r"(src|benchmarks)/(?!kerneltruth/(suites|corpus|explain/reproducer)/).*\.py$")
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:

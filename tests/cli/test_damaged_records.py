@@ -126,6 +126,12 @@ def test_damaged_stored_inputs_are_reported(kt, finding, failed_run):
     assert "replay without --from-snapshot" in refused(ran)
 
 
+def test_inputs_that_were_not_stored_are_reported(kt, finding, failed_run):
+    next((failed_run / "inputs").iterdir()).unlink()
+    ran = kt("replay", finding, "--device", "cpu", "--from-snapshot")
+    assert "its inputs were too large to store; replay from the seed" in refused(ran)
+
+
 def test_other_output_bytes_are_not_reproduced(kt, finding):
     edit(finding, lambda data: data["digests"].update(output="0" * 64))
     ran = kt("replay", finding, "--device", "cpu", "--json")

@@ -120,12 +120,14 @@ def _tensor(spec: Argument, hidden: frozenset[str]) -> str:
 def _returns(task: Task) -> str:
     # An attribute chooses among several outputs of one name.
     outputs = {o.name: o for o in task.outputs}.values()
-    due = [_output(o) for o in outputs]
+    described = [_output(o) for o in outputs]
     if task.mutates and {o.name for o in task.outputs} <= set(task.mutates):
         return f"nothing that counts: it writes {', '.join(task.mutates)} in place"
-    if len(due) == 1:
-        return f"one tensor, {due[0]}"
-    return "a tuple: " + ", ".join(f"{o.name}, {d}" for o, d in zip(outputs, due, strict=True))
+    if len(described) == 1:
+        return f"one tensor, {described[0]}"
+    return "a tuple: " + ", ".join(
+        f"{o.name}, {d}" for o, d in zip(outputs, described, strict=True)
+    )
 
 
 def _output(output: Output) -> str:

@@ -176,5 +176,5 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
     at = email.utils.parsedate_tz(headers.get("retry-after", ""))
     if at is None:
         return None
-    due = datetime.fromtimestamp(email.utils.mktime_tz(at), UTC)
-    return max((due - datetime.now(UTC)).total_seconds(), 0.0)
+    until = datetime.fromtimestamp(email.utils.mktime_tz(at), UTC)
+    return max((until - datetime.now(UTC)).total_seconds(), 0.0)

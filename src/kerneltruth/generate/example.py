@@ -44,7 +44,7 @@ def example_of(task: Task, prompts: Prompts) -> str:
     tensors = [t for t in (*inputs.tensors.values(), *outputs) if t is not None]
     if not outputs or sum(t.numel() for t in tensors) > MOST_NUMBERS:
         return ""
-    names = [o.name for o in task.due(inputs.scalars, inputs.tensors)]
+    names = [o.name for o in task.promised_outputs(inputs.scalars, inputs.tensors)]
     return prompts.fill(
         "example",
         case=", ".join(f"{s}={n}" for s, n in case.dims) + f" and dtype {case.dtype}",

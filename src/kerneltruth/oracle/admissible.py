@@ -65,7 +65,7 @@ def implementations(
     inner = compute_dtype(working)
     plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
     if plain is not None:
-        outputs = _round(task.due(scalars, tensors), plain, working)
+        outputs = _round(task.promised_outputs(scalars, tensors), plain, working)
         yield Implementation(name=inner, outputs=outputs, settles=True)
     if inner != working:
         narrow = _attempt(task, cast(task, tensors, DTYPES[working]), scalars)
@@ -82,8 +82,8 @@ def implementations(
         yield from _flipped(task, working, inner, tensors, scalars)
     if is_float(inner) and not few:
         yield from _perturbed(task, inner, tensors, scalars, seed)
-        due = task.due(scalars, tensors)
-        if any(o.dtype in INTEGERS and o.compare == "bound" for o in due):
+        specs = task.promised_outputs(scalars, tensors)
+        if any(o.dtype in INTEGERS and o.compare == "bound" for o in specs):
             yield from _nudged(task, inner, tensors, scalars)
     if tf32 and working == "float32" and task.contracted():
         yield from _tf32(task, tensors, scalars)
@@ -107,7 +107,7 @@ def _narrowed(
     for i, formula in enumerate(task.narrowed.get(working, ())):
         outputs = _attempt(task, cast(task, tensors, torch.float32), scalars, formula)
         if outputs is not None:
-            rounded = _round(task.due(scalars, tensors), outputs, working)
+            rounded = _round(task.promised_outputs(scalars, tensors), outputs, working)
             yield Implementation(name=f"{working}-{i}", outputs=rounded, settles=True)
 
 
@@ -165,11 +165,11 @@ def _widen(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
 
 
 def _round(
-    due: tuple[Output, ...], outputs: tuple[torch.Tensor, ...], working: str
+    specs: tuple[Output, ...], outputs: tuple[torch.Tensor, ...], working: str
 ) -> tuple[torch.Tensor, ...]:
     """Round floating outputs to the dtype that the task promises."""
     rounded = []
-    for spec, out in zip(due, outputs, strict=False):
+    for spec, out in zip(specs, outputs, strict=False):
         promised = DTYPES[spec.parts_at(working)]
         rounded.append(out.to(promised) if out.is_floating_point() else out)
     return _widen(tuple(rounded))
@@ -186,9 +186,9 @@ def _other_formulas(
                 continue
         else:
             outputs = evaluate(task, given, scalars, formula=formula)
-        due = task.due(scalars, tensors)
+        specs = task.promised_outputs(scalars, tensors)
         yield Implementation(
-            name=f"formula-{i}", outputs=_round(due, outputs, working), settles=True
+            name=f"formula-{i}", outputs=_round(specs, outputs, working), settles=True
         )
         if task.asked_dtype(scalars) is None:
             continue
@@ -199,7 +199,7 @@ def _other_formulas(
                 outputs = evaluate(task, given, scalars, formula=formula)
             if not gpu.used_function:
                 break
-            rounded = _round(due, outputs, working)
+            rounded = _round(specs, outputs, working)
             yield Implementation(name=f"formula-{i}-gpu-{salt}", outputs=rounded, settles=False)
 
 
@@ -217,7 +217,7 @@ def _on_gpu(
                 outputs = _attempt(task, cast(task, tensors, DTYPES[dtype]), scalars)
             if outputs is None or not (gpu.used_library or gpu.used_function):
                 break
-            rounded = _round(task.due(scalars, tensors), outputs, working)
+            rounded = _round(task.promised_outputs(scalars, tensors), outputs, working)
             name = f"gpu-{dtype}-{salt}"
             yield Implementation(name=name, outputs=rounded, settles=gpu.used_library)
             if not gpu.used_function:
@@ -243,7 +243,7 @@ def _flipped(
             continue
         outputs = _attempt(task, cast(task, flipped, DTYPES[inner]), scalars)
         if outputs is not None:
-            rounded = _round(task.due(scalars, tensors), outputs, working)
+            rounded = _round(task.promised_outputs(scalars, tensors), outputs, working)
             yield Implementation(name=f"flipped-{dim.symbol}", outputs=rounded, settles=True)
 
 

@@ -91,8 +91,8 @@ def _bounded(
         return formula(**{n: given[n] for n in names})
 
     case, (want, *_) = expectation.case, expectation.outputs
-    due = (Output(name=want.spec.name),)
-    other = replace(task, reference=named, outputs=due, contract=None, admissible=(), tf32=())
+    specs = (Output(name=want.spec.name),)
+    other = replace(task, reference=named, outputs=specs, contract=None, admissible=(), tf32=())
     given = Inputs(
         order=expectation.inputs.order,
         tensors=dict(inputs),
@@ -106,7 +106,7 @@ def _bounded(
     # One evaluation may keep an infinite or NaN element that another drops.
     shown = tuple(replace(i, settles=True) for i in made.implementations)
     made = replace(made, implementations=shown)
-    (result,) = expected_outputs(other, case, due, made, Policy(tf32=expectation.tf32))
+    (result,) = expected_outputs(other, case, specs, made, Policy(tf32=expectation.tf32))
     assert result.bound is not None
     return result.reference, result.bound
 

@@ -142,7 +142,9 @@ def with_spread(
         return None
     working = task.asked_dtype(inputs.scalars) or case.dtype
     given = {n: t for n, t in inputs.tensors.items() if t is not None} | inputs.scalars
-    promised = tuple(o.parts_at(working) for o in task.due(inputs.scalars, inputs.tensors))
+    promised = tuple(
+        o.parts_at(working) for o in task.promised_outputs(inputs.scalars, inputs.tensors)
+    )
     found = task.with_spread(given, working=working, promised=promised, tf32=tf32, beside=beside)
     if found is None:
         return None

@@ -47,24 +47,24 @@ def expect_timed(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu")
         Exception: whatever torch raises where the operator does not accept the inputs.
     """
     with quietly(), torch.device(device):
-        due = task.due(inputs.scalars, inputs.tensors)
-        bounded = any(o.compare != "contract" for o in due)
+        specs = task.promised_outputs(inputs.scalars, inputs.tensors)
+        bounded = any(o.compare != "contract" for o in specs)
         made = few_evaluations(task, case, inputs, bounded=bounded, device=device)
-        outputs = expected_outputs(task, case, due, made, Policy())
+        outputs = expected_outputs(task, case, specs, made, Policy())
     return Expectation(case=case, inputs=inputs, outputs=outputs, timed_on=device)
 
 
 def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
     task = judged_as(task, case)
-    due = task.due(inputs.scalars, inputs.tensors)
+    specs = task.promised_outputs(inputs.scalars, inputs.tensors)
     # A contract looks at no bound.
-    bounded = policy.method == "spread" and any(o.compare != "contract" for o in due)
+    bounded = policy.method == "spread" and any(o.compare != "contract" for o in specs)
     try:
         made = all_evaluations(task, case, inputs, bounded=bounded, tf32=policy.tf32)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
-    outputs = expected_outputs(task, case, due, made, policy)
+    outputs = expected_outputs(task, case, specs, made, policy)
     if task.wants_out(inputs.scalars):
         (only,) = outputs
         inputs = with_out(inputs, only.shape, only.promised, case.seed)

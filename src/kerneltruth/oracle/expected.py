@@ -103,11 +103,11 @@ def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
 
 
 def expected_outputs(
-    task: Task, case: Case, due: Sequence[Output], made: Evaluations, policy: Policy
+    task: Task, case: Case, specs: Sequence[Output], made: Evaluations, policy: Policy
 ) -> tuple[ExpectedOutput, ...]:
     """Each output with the error that a right kernel may show, from one set of evaluations."""
     outputs = []
-    for index, (spec, value) in enumerate(zip(due, made.truth, strict=True)):
+    for index, (spec, value) in enumerate(zip(specs, made.truth, strict=True)):
         dtype = spec.parts_at(case.dtype)
         rounded = value.to(DTYPES[dtype])
         bound: torch.Tensor | None = None

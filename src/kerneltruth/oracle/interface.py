@@ -65,13 +65,13 @@ def _converted(result: TensorResult, want: ExpectedOutput) -> torch.Tensor | Non
 
     Floating-point values are rounded, as the promised dtype would have them.
     """
-    tensor, due = _tensor(result), DTYPES[want.promised]
-    if tensor.is_complex() and not due.is_complex:
+    tensor, dtype = _tensor(result), DTYPES[want.promised]
+    if tensor.is_complex() and not dtype.is_complex:
         if bool((tensor.imag != 0).any()):
             return None
         tensor = tensor.real
-    if due.is_floating_point or due.is_complex:
-        return tensor.to(due)
-    converted = tensor.to(due)
+    if dtype.is_floating_point or dtype.is_complex:
+        return tensor.to(dtype)
+    converted = tensor.to(dtype)
     same = converted.to(torch.float64) == tensor.to(torch.float64)
     return converted if bool(same.all()) else None

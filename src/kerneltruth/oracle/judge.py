@@ -224,14 +224,14 @@ def returned_outputs(
     return Returned(tensors=tuple(tensors), interface=tuple(interface))
 
 
-def _wrong_count(results: tuple[TensorResult | OtherResult, ...], due: int) -> Failed:
-    what = "a tensor" if due == 1 else f"{due} tensors"
+def _wrong_count(results: tuple[TensorResult | OtherResult, ...], count: int) -> Failed:
+    what = "a tensor" if count == 1 else f"{count} tensors"
     if len(results) == 1 and isinstance(results[0], OtherResult) and not _is_none(results[0]):
         return Failed(kind="type", detail=f"returned {results[0].noun}; expected {what}")
     if not any(not _is_none(r) for r in results):
         return Failed(kind="type", detail=f"{RETURNED_NOTHING}; expected {what}")
     outputs = "1 output" if len(results) == 1 else f"{len(results)} outputs"
-    detail = f"returned {outputs}; the task has {due}"
+    detail = f"returned {outputs}; the task has {count}"
     return Failed(kind="count", detail=detail)
 
 

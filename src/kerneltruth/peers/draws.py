@@ -129,8 +129,8 @@ class Setting:
         def make() -> tuple[torch.Tensor, ...]:
             wider = cast(self.task, draw.inputs.tensors, DTYPES[precision])
             exact = _run(draw, lambda: evaluate(self.task, wider, draw.inputs.scalars))
-            due = self.task.due(draw.inputs.scalars, draw.inputs.tensors)
-            wanted = (o.parts_at(self.dtype) for o in due)
+            specs = self.task.promised_outputs(draw.inputs.scalars, draw.inputs.tensors)
+            wanted = (o.parts_at(self.dtype) for o in specs)
             return tuple(t.to(DTYPES[d]) for t, d in zip(exact, wanted, strict=True))
 
         return self.cache.outputs.get(f"{draw.key}>{precision}", make)

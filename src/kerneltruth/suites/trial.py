@@ -93,7 +93,7 @@ def _outputs(task: Task, case: Case, result: object) -> list[torch.Tensor]:
         raise DeclarationError(
             f"the reference of {task.name} returns {what}; return a tensor, or a tuple of tensors"
         )
-    expected = len(task.due(task.scalars(case.sizes, case.settings)))
+    expected = len(task.promised_outputs(task.scalars(case.sizes, case.settings)))
     if len(outputs) != expected:
         raise DeclarationError(
             f"the reference of {task.name} returns {len(outputs)} results, and {expected} are "

@@ -128,7 +128,7 @@ def residual(name: str, error: Tensor, scale: Tensor, evidence: Evidence, n: int
 
 
 def beyond_tf32(
-    error: Tensor, due: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
+    error: Tensor, expected: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
 ) -> Tensor:
     """Return the error of a product U diag(s) Vh between U's and V's columns, less TF32's part.
 
@@ -136,12 +136,12 @@ def beyond_tf32(
     """
     U, s, Vh = factors
     off = U.mH @ error @ Vh.mH
-    admitted = looks_like_tf32(error, due, factors, scale, evidence, n)
+    admitted = looks_like_tf32(error, expected, factors, scale, evidence, n)
     return torch.where(admitted, between(off, s, s, evidence), off)
 
 
 def looks_like_tf32(
-    error: Tensor, due: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
+    error: Tensor, expected: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
 ) -> Tensor:
     """Return whether TF32's rounding of many terms explains all errors: [..., 1, 1].
 
@@ -149,7 +149,7 @@ def looks_like_tf32(
 
     Args:
         error: of each returned element.
-        due: the product.
+        expected: the product.
         factors: U and Vh, square and orthogonal, and s between them.
         scale: 30 n roundings of it are always allowed.
         evidence: defines a rounding.
@@ -163,7 +163,7 @@ def looks_like_tf32(
     shares = U[..., :inner].abs().square() @ same * (s.square() / same.sum(-1)).unsqueeze(-2)
     terms = (shares @ (same @ Vh[..., :inner, :].abs().square())).sqrt()
     share = THRESHOLD * n * evidence.eps / math.sqrt(error.shape[-2] * error.shape[-1])
-    likely = _TF32 * (_CUTS * due.abs() + _DEVIATIONS * terms) + share * scale[..., None, None]
+    likely = _TF32 * (_CUTS * expected.abs() + _DEVIATIONS * terms) + share * scale[..., None, None]
     return (error.abs() <= likely).flatten(-2).all(-1)[..., None, None]
 
 
@@ -212,9 +212,9 @@ def triangular(name: str, x: Tensor, *, upper: bool) -> Claim:
     return Claim(f"{name} {where} its diagonal", _largest(other), 0.0)
 
 
-def exactly(name: str, x: Tensor, due: Tensor | float) -> Claim:
+def exactly(name: str, x: Tensor, expected: Tensor | float) -> Claim:
     """Claim that every element is exactly the expected one."""
-    return Claim(name, _largest(x - due), 0.0)
+    return Claim(name, _largest(x - expected), 0.0)
 
 
 def _largest(x: Tensor) -> float:
@@ -235,14 +235,14 @@ def solution(evidence: Evidence, a: Tensor, x: Tensor, b: Tensor, scale: Tensor)
 
 def least_squares(e: Evidence) -> Iterator[Claim]:
     """Return each column's backward error: of x or, if that is large, of x less TF32's part."""
-    a, b, x, due = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
+    a, b, x, expected = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
     if b.ndim == a.ndim - 1:
-        b, x, due = (t.unsqueeze(-1) for t in (b, x, due))
+        b, x, expected = (t.unsqueeze(-1) for t in (b, x, expected))
     claim = _least_squares(e, a, b, x)
     if not claim.holds:
         Q, R = torch.linalg.qr(a)
-        off = _less_cuts(R @ (x - due), 2 * Q.mT.abs() @ b.abs(), e)
-        nearer = due + torch.linalg.solve_triangular(R, off, upper=True)
+        off = _less_cuts(R @ (x - expected), 2 * Q.mT.abs() @ b.abs(), e)
+        nearer = expected + torch.linalg.solve_triangular(R, off, upper=True)
         claim = _least_squares(e, a, b, nearer)
     yield claim
 

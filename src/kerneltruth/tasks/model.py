@@ -261,7 +261,7 @@ class Task:
             passed[name] = [t for t in (given.pop(m) for m in members) if t is not None]
         return {**given, **passed}
 
-    def due(
+    def promised_outputs(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[Output, ...]:
         """Return the outputs of a call with these scalars and tensors."""

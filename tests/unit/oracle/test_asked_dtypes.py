@@ -11,7 +11,7 @@ from kerneltruth.tasks.registry import TASKS
 EPS = torch.finfo(torch.float32).eps
 
 
-def due(key, recipe, **given):
+def promised(key, recipe, **given):
     """Inputs and the expected output of a case that asks for float64."""
     task = TASKS[key]
     sizes = {"L": 3, "M": 63, "N": 256, "K": 32, "O": 48}
@@ -40,7 +40,7 @@ def on_a_gpu(function, x, ulps, bias):
 @pytest.mark.parametrize("dim", [1, 0, None])
 @pytest.mark.parametrize("recipe", ["negative", "normal"])
 def test_exponentials_of_a_gpu_are_right_and_of_half_precision_are_not(recipe, dim):
-    tensors, output = due("kernelbenchx/fused_exp_mean", recipe, dim=dim)
+    tensors, output = promised("kernelbenchx/fused_exp_mean", recipe, dim=dim)
     x = tensors["input"]
     for ulps, bias in ((2, 0), (1, 1), (0, 2), (0, -2)):
         assert not output.rejects(on_a_gpu(torch.exp, x, ulps, bias).mean(dim))
@@ -51,7 +51,7 @@ def test_exponentials_of_a_gpu_are_right_and_of_half_precision_are_not(recipe, d
 @pytest.mark.parametrize("recipe", ["uniform", "normal"])
 @pytest.mark.parametrize("dim", [1, 0])
 def test_logarithms_of_a_gpu_are_right_and_of_half_precision_are_not(recipe, dim):
-    tensors, output = due("kernelbenchx/fused_softmax_log", recipe, dim=dim)
+    tensors, output = promised("kernelbenchx/fused_softmax_log", recipe, dim=dim)
     x = tensors["input"]
     for ulps, bias in ((1, 0), (0, 1), (0, -1)):
         assert not output.rejects(on_a_gpu(torch.log, x, ulps, bias).softmax(dim))
@@ -60,7 +60,7 @@ def test_logarithms_of_a_gpu_are_right_and_of_half_precision_are_not(recipe, dim
 
 @pytest.mark.parametrize("key", ["kernelbenchx/softmax", "kernelbenchx/mean"])
 def test_what_is_converted_first_is_held_to_float64(key):
-    tensors, output = due(key, "normal", dim=-1)
+    tensors, output = promised(key, "normal", dim=-1)
     (x,) = tensors.values()
     one = torch.softmax if key.endswith("softmax") else torch.mean
     assert not output.rejects(one(x.double(), -1))

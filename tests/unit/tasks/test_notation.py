@@ -97,16 +97,16 @@ def test_an_output_is_expected_when_its_condition_holds():
         outputs=(Output(name="values"), Output(name="indices", dtype="int64", when="dim != None")),
         attributes={"dim": (1,)},
     )
-    assert [o.name for o in declared.due({"dim": None})] == ["values"]
-    assert [o.name for o in declared.due({"dim": 1})] == ["values", "indices"]
+    assert [o.name for o in declared.promised_outputs({"dim": None})] == ["values"]
+    assert [o.name for o in declared.promised_outputs({"dim": 1})] == ["values", "indices"]
 
 
 def test_a_condition_may_ask_which_tensors_are_present():
     declared = declare(
         "norm(x[M], mean[M]?)", outputs=(Output(), Output(name="mean", when="'mean' in present"))
     )
-    assert len(declared.due({}, {"x": "X", "mean": None})) == 1
-    assert len(declared.due({}, {"x": "X", "mean": "M"})) == 2
+    assert len(declared.promised_outputs({}, {"x": "X", "mean": None})) == 1
+    assert len(declared.promised_outputs({}, {"x": "X", "mean": "M"})) == 2
 
 
 def test_complex_outputs_follow_the_working_precision():

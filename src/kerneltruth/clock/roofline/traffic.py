@@ -35,8 +35,8 @@ def output_shapes(task: Task, case: Case) -> tuple[tuple[int, ...], ...] | None:
         return None
     outputs = result if isinstance(result, tuple | list) else (result,)
     shapes = tuple(tuple(o.shape) if isinstance(o, Tensor) else () for o in outputs)
-    due = task.due(settings, tensors)
-    return shapes if len(shapes) == len(due) else None
+    specs = task.promised_outputs(settings, tensors)
+    return shapes if len(shapes) == len(specs) else None
 
 
 def _shape_only(shape: tuple[int, ...], dtype: str) -> Tensor:
@@ -49,10 +49,10 @@ def output_bytes(task: Task, case: Case) -> int | None:
     shapes = output_shapes(task, case)
     if shapes is None:
         return None
-    due = task.due(task.scalars(case.sizes, case.settings), _present(task, case))
+    specs = task.promised_outputs(task.scalars(case.sizes, case.settings), _present(task, case))
     return sum(
         math.prod(shape) * itemsize(output.dtype_at(case.dtype))
-        for shape, output in zip(shapes, due, strict=True)
+        for shape, output in zip(shapes, specs, strict=True)
     )
 
 

@@ -254,10 +254,10 @@ def rounded(evidence: FailureEvidence, values: Values) -> Pattern | None:
     if got.numel() < 8:
         return None
     error = float((got - want).abs().max()) / max(_largest(want), 1e-300)
-    due = epsilon(values.dtype or evidence.case.dtype)
+    least = epsilon(values.dtype or evidence.case.dtype)
     for name in ("bfloat16", "float16", "float32"):
         dtype = getattr(torch, name)
-        if not epsilon(name) > due > 0 or error > _FEW * epsilon(name):
+        if not epsilon(name) > least > 0 or error > _FEW * epsilon(name):
             continue
         narrow = got.to(dtype).double() == got
         fits = (want.to(dtype).double() - want != 0).double().mean() > 0.5

@@ -129,11 +129,11 @@ def _past(found: list[int], size: int, blocks: Sequence[int], word: str) -> Patt
 
 def _period(found: list[int], size: int, blocks: Sequence[int], word: str) -> Pattern | None:
     for period in sorted({2, 4, 8, *(b for b in blocks if b > 1)}):
-        due = list(range(found[0] % period, size, period))
+        expected = list(range(found[0] % period, size, period))
         if (
-            found == due
-            and len(due) >= 2
-            and luck(chosen=len(due), offered=len(due), total=size) <= CHANCE
+            found == expected
+            and len(expected) >= 2
+            and luck(chosen=len(expected), offered=len(expected), total=size) <= CHANCE
         ):
             return Pattern(
                 tag="periodic",

@@ -68,12 +68,12 @@ def _det_qr(A: Tensor, mode: str) -> Tensor:
 
 
 def _is_det(e: Evidence) -> Iterator[Claim]:
-    a, due = given(e, "A"), e.reference[0]
+    a, expected = given(e, "A"), e.reference[0]
     values = torch.linalg.svdvals(a)
     moved = values + (THRESHOLD * e.eps * size(a)).unsqueeze(-1)
-    rounding = THRESHOLD * a.shape[-1] * e.eps * due.abs()
+    rounding = THRESHOLD * a.shape[-1] * e.eps * expected.abs()
     allowed = moved.prod(-1) - values.prod(-1) + rounding
-    error = (wide(e.outputs[0]) - due).abs()
+    error = (wide(e.outputs[0]) - expected).abs()
     yield Claim("error / what rounding A may do to its determinant", worst(error, allowed), 1.0)
 
 

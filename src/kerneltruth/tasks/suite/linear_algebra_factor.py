@@ -106,12 +106,12 @@ def _is_lu(e: Evidence) -> Iterator[Claim]:
     a = given(e, "A")
     P, L, U = (wide(t) for t in e.outputs)
     n = max(*a.shape[-2:], 1)
-    due = a
+    expected = a
     if e.scalars["pivot"]:
         yield exactly("elements of P that are neither 0 nor 1", P * (1 - P), 0.0)
         yield exactly("sums of P's rows, less 1", P.sum(-1), 1.0)
         yield exactly("sums of P's columns, less 1", P.sum(-2), 1.0)
-        due = P.mH @ a
+        expected = P.mH @ a
         # Partial pivoting divides by the largest element of a column; of complex ones LAPACK takes
         # that with the largest sum of both parts' magnitudes.
         largest = float(L.abs().amax()) if L.numel() else 0.0
@@ -120,7 +120,7 @@ def _is_lu(e: Evidence) -> Iterator[Claim]:
     yield triangular("L", L, upper=False)
     yield triangular("U", U, upper=True)
     yield exactly("L's diagonal, less 1", L.diagonal(dim1=-2, dim2=-1), 1.0)
-    yield residual("|A - P L U| / |A|", size(due - L @ U), size(a), e, n)
+    yield residual("|A - P L U| / |A|", size(expected - L @ U), size(a), e, n)
 
 
 def _qr(A: Tensor, mode: str) -> tuple[Tensor, Tensor]:

@@ -157,9 +157,9 @@ def _is_pseudoinverse(e: Evidence) -> Iterator[Claim]:
     claims = tuple(_penrose(e, U, S, Vh, kept, X))
     if not all(claim.holds for claim in claims):
         inverse = torch.where(kept > 0, 1 / S, 0.0)
-        due, scale = e.reference[0], size(a) * size(X) ** 2
-        off = beyond_tf32(X - due, due, (Vh.mH, inverse, U.mH), scale, e)
-        claims = tuple(_penrose(e, U, S, Vh, kept, due + Vh.mH @ off @ U.mH))
+        expected, scale = e.reference[0], size(a) * size(X) ** 2
+        off = beyond_tf32(X - expected, expected, (Vh.mH, inverse, U.mH), scale, e)
+        claims = tuple(_penrose(e, U, S, Vh, kept, expected + Vh.mH @ off @ U.mH))
     yield from claims
 
 
@@ -168,15 +168,15 @@ def _penrose(
 ) -> Iterator[Claim]:
     """The four conditions, for A = U diag(S) Vh without the singular values that are cut off."""
     inner = S.shape[-1]
-    due = (U[..., :inner] * kept.unsqueeze(-2)) @ Vh[..., :inner, :]
+    expected = (U[..., :inner] * kept.unsqueeze(-2)) @ Vh[..., :inner, :]
     # What is cut off is known to the rounding of A over the gap between kept and cut.
     least = torch.where(kept > 0, S, torch.inf).amin(-1)
     most = torch.where(kept > 0, 0.0, S).amax(-1)
     slack = torch.where(most > 0, 1 + S[..., 0] / (least - most), 1.0)
     of_a, of_x = size(given(e, "A")), size(X)
     unit = slack * of_a * of_x
-    AX, XA = due @ X, X @ due
-    yield residual("|A X A - A| / (|A|^2 |X|)", size(AX @ due - due), unit * of_a, e)
+    AX, XA = expected @ X, X @ expected
+    yield residual("|A X A - A| / (|A|^2 |X|)", size(AX @ expected - expected), unit * of_a, e)
     yield residual("|X A X - X| / (|A| |X|^2)", size(XA @ X - X), unit * of_x, e)
     yield residual("|A X - (A X)^T| / (|A| |X|)", size(AX - AX.mH), unit, e)
     yield residual("|X A - (X A)^T| / (|A| |X|)", size(XA - XA.mH), unit, e)
@@ -191,15 +191,15 @@ def _power(A: Tensor, k: float) -> Tensor:
 
 def _is_power(e: Evidence) -> Iterator[Claim]:
     """The error that rounding A makes in its eigenvalues: n |A| eps at most in each of them."""
-    a, got, due = given(e, "A"), wide(e.outputs[0]), e.reference[0]
+    a, got, expected = given(e, "A"), wide(e.outputs[0]), e.reference[0]
     k = float(e.scalars["k"])
     values, V = torch.linalg.eigh(a)
     power = values.pow(k)
     steepest = (k * values.pow(k - 1)).abs().amax(-1)
-    allowed = steepest * size(a) + size(due)
+    allowed = steepest * size(a) + size(expected)
     # PyTorch's own `eig`, which does not use that A is symmetric, is 40 eps off at n = 65 on a GPU.
     n = max(a.shape[-1] // 16, 1)
-    off = beyond_tf32(got - due, due, (V, power, V.mH), allowed, e, n)
+    off = beyond_tf32(got - expected, expected, (V, power, V.mH), allowed, e, n)
     yield residual("|X - A^k| / (max|k w^(k-1)| |A| + |A^k|)", size(off), allowed, e, n)
 
 

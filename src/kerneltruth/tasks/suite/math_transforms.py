@@ -109,10 +109,12 @@ def _statistics(got: Tensor, trials: Tensor, chance: Tensor) -> list[Claim]:
         excess = float((off - limit).amax()) if off.numel() else 0.0
         claims.append(Claim(f"excess of a sum of {size} deviations", excess, 0.0))
     reach = _NEAR * (trials * chance * (1 - chance)).sqrt()
-    due = _likely(trials, chance, reach).sum()
+    expected = _likely(trials, chance, reach).sum()
     near = (deviation.abs() < reach).sum()
     allowed = math.sqrt(got.numel() * math.log(2 / _LEVEL) / 2)
-    claims.append(Claim("surplus of counts near their mean", float((near - due).abs()), allowed))
+    claims.append(
+        Claim("surplus of counts near their mean", float((near - expected).abs()), allowed)
+    )
     return claims
 
 

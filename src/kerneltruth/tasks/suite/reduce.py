@@ -106,17 +106,17 @@ def _min_gelu_by_erf(
 def _points_at(values: Tensor, evidence: Evidence, slack: float) -> Iterator[Claim]:
     """Indices in range at which the due value stands, or one that may pass for it."""
     dim, keepdim = evidence.scalars["dim"], evidence.scalars["keepdim"]
-    indices, due = evidence.outputs[1], evidence.reference[0].to(torch.float64)
+    indices, expected = evidence.outputs[1], evidence.reference[0].to(torch.float64)
     outside = (indices < 0) | (indices >= values.shape[dim])
     yield Claim("indices out of range", float(outside.sum()), 0)
     safe = torch.where(outside, 0, indices)
     if not keepdim:
-        safe, due = safe.unsqueeze(dim), due.unsqueeze(dim)
+        safe, expected = safe.unsqueeze(dim), expected.unsqueeze(dim)
     found = values.gather(dim, safe)
-    near = (found - due).abs() <= slack * evidence.eps * due.abs().clamp_min(0.25)
+    near = (found - expected).abs() <= slack * evidence.eps * expected.abs().clamp_min(0.25)
     if not slack:
-        near = found == due
-    same = near | (found == due) | (found.isnan() & due.isnan())
+        near = found == expected
+    same = near | (found == expected) | (found.isnan() & expected.isnan())
     yield Claim("indices at which the minimum does not stand", float((~same).sum()), 0)
 
 

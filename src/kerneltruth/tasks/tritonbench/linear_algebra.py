@@ -57,8 +57,8 @@ def _least_squares(A: Tensor, b: Tensor, mode: str) -> Tensor:
     finite(A, b)
     vector = b.ndim == A.ndim - 1
     Q, R = torch.linalg.qr(A)
-    due = Q.mT @ (b.unsqueeze(-1) if vector else b)
-    x: Tensor = torch.linalg.solve_triangular(R, due, upper=True)
+    expected = Q.mT @ (b.unsqueeze(-1) if vector else b)
+    x: Tensor = torch.linalg.solve_triangular(R, expected, upper=True)
     return x.squeeze(-1) if vector else x
 
 

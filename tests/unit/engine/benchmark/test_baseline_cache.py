@@ -383,17 +383,17 @@ def test_expected_results_of_the_next_task_are_computed_ahead_at_any_size(cache)
         made[task.key] = TaskBaselines(task, *about, due_ahead_bytes=0, **more)
         return made[task.key]
 
-    def due(task):
+    def to_begin(task):
         return [bool(made[task.key].of(case).expected) for case in made[task.key].cases]
 
     one = cache("eager", make=make)
     one.ready([SOFTMAX, RELU, GELU], EFFORT)
-    assert (due(RELU), due(GELU)) == ([False] * 2, [False] * 2)
+    assert (to_begin(RELU), to_begin(GELU)) == ([False] * 2, [False] * 2)
     one.begin(SOFTMAX)
     end = time.monotonic() + PATIENCE_S
-    while not all(due(RELU)) and time.monotonic() < end:
+    while not all(to_begin(RELU)) and time.monotonic() < end:
         time.sleep(0.005)
-    assert (due(RELU), due(GELU)) == ([True] * 2, [False] * 2)
+    assert (to_begin(RELU), to_begin(GELU)) == ([True] * 2, [False] * 2)
 
 
 def test_baselines_that_end_during_preparation_leave_no_process(cache, runner):
