@@ -1,3 +1,4 @@
+import functools
 import itertools
 import math
 from functools import partial
@@ -40,6 +41,7 @@ def shrink(predicate, start, *, spec=None, evaluations=EVALUATIONS, literalize=l
     )
 
 
+@functools.cache
 def smallest(predicate, symbols, most, allows=lambda **_: True):
     every = itertools.product(range(1, most + 1), repeat=len(symbols))
     failing = (
