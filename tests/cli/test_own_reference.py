@@ -284,6 +284,17 @@ def test_a_tolerance_of_the_reference_is_admitted(
     assert json.loads(kt("check", candidate(source), *given).out)["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("source", "status"), [(GRADIENT, "held"), (GRADIENT.replace(" * (1 - gate)", ""), "broken")]
+)
+def test_a_tolerance_stands_beside_gradients(kt, reference, candidate, tmp_path, source, status):
+    path = reference(f"tolerance = (1e-2, 1e-3)\n{BACKWARD}")
+    given = ("--reference", path, "--out", tmp_path / "run", "--json", *ON_CPU)
+    document = json.loads(kt("check", candidate(source), *given).out)
+    assert document["verdict"] == ("pass" if status == "held" else "fail")
+    assert document["profile"]["gradients"]["status"] == status
+
+
 def test_a_tolerance_that_means_nothing_is_one_line(kt, reference, candidate):
     path = reference(REFERENCE.replace("import torch", "import torch\n\ntolerance = 0.02"))
     ran = kt("check", candidate(RIGHT), "--reference", path)

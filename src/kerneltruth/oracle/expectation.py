@@ -82,8 +82,11 @@ def _passed_decoy(task: Task, made: Expectation) -> str | None:
         if expected.spec.compare == "accept" or expected.reference.numel() == 0:
             continue
         offered = decoys(expected.rounded, made.inputs.tensors, expected.dtype)
+        # What is off by a factor may be within a tolerance that the task's author states.
+        stated = ("gain",) if expected.dtype in task.admitted else ()
+        spared = (*expected.spec.spared, *stated)
         tried: Iterable[tuple[str, torch.Tensor]] = (
-            (name, decoy) for name, decoy in offered if name not in expected.spec.spared
+            (name, decoy) for name, decoy in offered if name not in spared
         )
         if expected.spec.compare != "contract" and expected.reference.numel() <= bounds.SMALL:
             tried = list(tried)

@@ -231,6 +231,16 @@ def test_drawn_inputs_are_equal_along_a_dim_that_is_expanded(file):
     assert drawn.unique(dim=0).tolist() == [list(range(64))]
 
 
+@pytest.mark.parametrize("call", ["plain", "backward"])
+def test_what_is_off_by_a_factor_within_a_tolerance_spoils_no_case(file, call):
+    more = "x + by,\n    tolerance={'float32': 0.02}, backward=True,"
+    task = read_tasks(file(TASK.replace("x + by,", more)))["my_tasks/shifted"]
+    case = benchmark_case(task, 0, "float32")
+    asked = replace(case, attributes=(("by", 1.0), ("_call", call)))
+    found = expect(task, asked, Policy())
+    assert (found.unrefereeable, found.invalid) == (None, None)
+
+
 def test_a_tolerance_is_admitted_whatever_the_bound(file):
     path = file(TASK.replace("x + by,", "x + by,\n    tolerance={'float32': 0.5},"))
     task = read_tasks(path)["my_tasks/shifted"]
