@@ -78,6 +78,7 @@ def mistake(ran, code=2):
         (("--timeout", "inf"), "--timeout"),
         (("--timeout", "1e10"), "--timeout"),
         (("--device", "tpu"), "must be auto, cpu, cuda or cuda:N"),
+        (("--device", "cuda:all"), "name one device here, such as cuda:0"),
         (("another.py",), "another.py"),
     ],
 )

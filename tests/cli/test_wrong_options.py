@@ -94,6 +94,8 @@ def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tm
         (("audit", "--contract", "strict"), "must be one of published, core, torch"),
         (("tasks", "softmax", "--contract", "strict"), "published, core, torch"),
         (("audit", "--device", "tpu"), "must be auto, cpu, cuda or cuda:N"),
+        (("audit", "--device", "cuda:all"), "only `kerneltruth run` and kt.Judge take it"),
+        (("check", "x.py", "y.py", "--device", "cuda:all"), "name one device here, such as cuda"),
         (("compare", "/proc"), "two or more runs"),
         (("compare", "/proc", "/proc"), "is not a run"),
         (("replay", "/proc/nothing.json"), "cannot read /proc/nothing.json"),

@@ -31,9 +31,14 @@ def choose_device(wanted: str, *, count: Callable[[], int] | None = None) -> str
     a process that has touched the device cannot fork children that use it.
 
     Raises:
-        UserError: another spelling.
+        UserError: another spelling, or all devices.
         EnvironmentFault: a CUDA device is wanted and there is none of that number.
     """
+    if wanted == ALL:
+        raise UserError(
+            f"--device {ALL}: only `kerneltruth run` and kt.Judge take it; name one device here, "
+            "such as cuda:0"
+        )
     if not _SPELLING.match(wanted):
         raise UserError(f"--device {wanted!r}: must be auto, cpu, cuda or cuda:N")
     if wanted == "cpu":
