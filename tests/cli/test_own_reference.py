@@ -125,6 +125,14 @@ def test_a_file_that_is_no_reference_is_one_line(kt, reference, candidate, chang
     assert said in ran.err
 
 
+@pytest.mark.parametrize("end", ["import os; os._exit(3)", "raise SystemExit(2)"])
+def test_a_reference_that_ends_its_process_says_what_to_do(kt, reference, candidate, end):
+    path = reference(REFERENCE.replace("    return (x", f"    {end}\n    return (x"))
+    ran = kt("check", candidate(RIGHT), "--reference", path, *ON_CPU)
+    assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+    assert "; correct it, so that it returns on what its own inputs() gives" in ran.err
+
+
 @pytest.mark.parametrize("parameters", ["x", "x, scale, eps, more"])
 def test_a_kernel_whose_arguments_do_not_fit_is_one_line(kt, reference, candidate, parameters):
     source = RIGHT.replace("x, scale, eps):", f"{parameters}):")

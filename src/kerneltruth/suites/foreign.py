@@ -192,7 +192,9 @@ def problems_at(
         for name in found.problems:
             trouble = found.schema(name).trouble
             if trouble is not None:
-                raise UserError(f"{_path(suite)}: {trouble}")
+                rule = "correct it, so that it returns on what its own inputs() gives"
+                said = trouble if "; " in trouble else f"{trouble}; {rule}"
+                raise UserError(f"{_path(suite)}: {said}")
     return found
 
 

@@ -152,13 +152,16 @@ def _check_sizes(task: Task) -> None:
     """Refuse a benchmark or a timed shape without a size for each dim."""
     symbols = [d.symbol for d in task.dims]
     for what, sizes in (("benchmark", task.benchmark.dims), *(("perf", s) for s in task.perf)):
-        missing = [s for s in symbols if s not in sizes]
-        if missing:
-            raise DeclarationError(f"{what} {dict(sizes)}: give a size for {_all(missing)} too")
         names = {*symbols, *(a.name for a in task.attributes if what == "perf")}
         strange = [s for s in sizes if s not in names]
         if strange:
             raise DeclarationError(f"{what} {dict(sizes)}: {_unknown(strange[0], symbols)}")
+        odd = [s for s in symbols if s in sizes and not (type(sizes[s]) is int and sizes[s] >= 0)]
+        if odd:
+            raise DeclarationError(f"{what} {dict(sizes)}: give {odd[0]} a whole number, 0 or more")
+        missing = [s for s in symbols if s not in sizes]
+        if missing:
+            raise DeclarationError(f"{what} {dict(sizes)}: give a size for {_all(missing)} too")
 
 
 def _all(names: Collection[str]) -> str:

@@ -39,7 +39,7 @@ def parse_signature(text: str) -> Signature:
     Raises:
         DeclarationError: it is not in the notation.
     """
-    name, _, rest = text.partition("(")
+    name, _, rest = text.partition("(") if isinstance(text, str) else ("", "", "")
     if not name.isidentifier() or not rest.endswith(")"):
         raise DeclarationError(f"signature {text!r}: write it as `name(arguments)`")
     parts = (item for part in split(rest[:-1]) for item in _arguments(part, text))

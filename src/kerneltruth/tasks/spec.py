@@ -108,7 +108,9 @@ def _declaring(declaration: Callable[P, Declaration]) -> Callable[P, Task]:
             declared = declaration(*given, **named)
         except TypeError as error:
             said = str(error).replace("Declaration.__init__()", "task()")
-            raise DeclarationError(f"{said}; see the fields of `Declaration`") from error
+            raise DeclarationError(
+                f"{said}; docs/reference/api.md lists the arguments under `task`"
+            ) from error
         return declared.task()
 
     task.__doc__ = declaration.__doc__

@@ -120,6 +120,17 @@ def test_what_a_declaration_need_not_say_has_a_default(file):
         ),
         (
             "x + by,",
+            "x + by,\n    benchmark={'M': 'a'},",
+            r":6: benchmark {'M': 'a'}: give M a whole number, 0 or more",
+        ),
+        (
+            "x + by,",
+            "x + by,\n    perf=({'M': 1, 'Z': 2},),",
+            r":6: perf .*: 'Z' is neither a dim \(M, N\) nor an attribute",
+        ),
+        ('"shifted(x[M, N], by=1.0)"', "3", r":6: signature 3: write it as `name\(arguments\)`"),
+        (
+            "x + by,",
             "x + by,\n    constraints=('M < 0',),",
             r":9: no case .* its constraints \(M < 0",
         ),
