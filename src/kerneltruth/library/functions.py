@@ -41,9 +41,26 @@ def source_of(function: Callable[..., Any]) -> FunctionSource:
             "give the Python function that launches the kernel, or a file"
         )
     _require_top_level(plain)
-    taken = _Taken(plain)
+    taken = _Taken(plain.__name__, plain.__code__.co_filename)
     taken.take(plain)
     return FunctionSource(file=plain.__code__.co_filename, text=taken.text(), entry=plain.__name__)
+
+
+def source_of_statement(name: str, filename: str, line: int, names: Mapping[str, object]) -> str:
+    """Return the statement of a notebook's cell that gives something a name, with all it needs.
+
+    Args:
+        name: how messages call it.
+        filename: of the cell.
+        line: of the statement.
+        names: of the notebook.
+
+    Raises:
+        UserError: it is not kept, gives nothing a name, or needs values that no source holds.
+    """
+    taken = _Taken(name, filename)
+    taken.take_statement(line, names)
+    return taken.text()
 
 
 def _require_top_level(function: FunctionType) -> None:
@@ -73,8 +90,9 @@ def _held(cell: Any) -> str:
 class _Taken:
     """What is taken of each file: for a notebook, of each cell."""
 
-    def __init__(self, function: FunctionType) -> None:
-        self._function = function
+    def __init__(self, name: str, filename: str) -> None:
+        self._name = name
+        self._filename = filename
         self._files: dict[str, SourceFile] = {}
         # Modules and numbers that a cell has from others.
         self._heads: dict[str, str] = {}
@@ -91,9 +109,21 @@ class _Taken:
         for missing in file.keep(function.__name__):
             self._from_elsewhere(missing, function.__globals__)
 
+    def take_statement(self, line: int, names: Mapping[str, object]) -> None:
+        """Take the statement at a line of the own file, and what it needs."""
+        file = self._file(self._filename, names)
+        bound = sorted(n for s in file.statements if s.first <= line <= s.last for n in s.binds)
+        if not bound:
+            raise UserError(
+                f"cannot judge by {self._name}: the statement at line {line} of its cell gives it "
+                "no name; assign what kt.task returns"
+            )
+        for missing in (m for name in bound for m in file.keep(name)):
+            self._from_elsewhere(missing, names)
+
     def text(self) -> str:
         """Return one source: the function's own file last, with its line numbers if it is alone."""
-        own = self._files.pop(self._function.__code__.co_filename)
+        own = self._files.pop(self._filename)
         others = [file.text().strip("\n") for file in self._files.values()]
         parts = [*own.futures, *self._heads.values(), *reversed(others)]
         return "\n".join([*parts, own.text(without_futures=bool(parts))])
@@ -104,7 +134,7 @@ class _Taken:
             lines = linecache.getlines(filename, dict(names))
             if not lines:
                 raise UserError(
-                    f"cannot judge {self._function.__name__}: the source of {filename} is not "
+                    f"cannot judge {self._name}: the source of {filename} is not "
                     "kept; write the function to a file, or give its source text"
                 )
             self._files[filename] = SourceFile.of("".join(lines), filename)
@@ -125,7 +155,7 @@ class _Taken:
             self.take(inner)
         else:
             raise UserError(
-                f"cannot judge {self._function.__name__}: it uses {name} "
+                f"cannot judge {self._name}: it uses {name} "
                 f"({type(value).__name__}), which its file or cell does not define; define it "
                 "there, or pass it as an argument"
             )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast, get_args
@@ -11,6 +16,7 @@ from kerneltruth.documents.model import parse, plain
 from kerneltruth.engine.requests import CONTRACT, Explain
 from kerneltruth.errors import UserError
 from kerneltruth.library.candidates import Source
+from kerneltruth.library.functions import source_of_statement
 from kerneltruth.library.messages import CheckMessage, TimeMessage
 
 if TYPE_CHECKING:
@@ -166,12 +172,34 @@ def _file_of(task: Task) -> str:
         UserError: the task is declared in no file.
     """
     code = getattr(task.reference, "__code__", None)
-    if code is None or not Path(code.co_filename).is_file():
-        raise UserError(
-            f"task {task.name!r}: its reference stands in no file; declare it in a file, and give "
-            "tasks=FILE"
-        )
-    return str(code.co_filename)
+    place, line = task.declared_at or ("", 0)
+    for file in (code.co_filename if code is not None else place, place):
+        if Path(file).is_file():
+            return file
+    names = getattr(task.reference, "__globals__", sys.modules["__main__"].__dict__)
+    return _kept(source_of_statement(task.name, place, line, names))
+
+
+def _kept(text: str) -> str:
+    """Return a file with a text, for a server to read; it is there until this process ends."""
+    pid = os.getpid()
+    if pid not in _folders:
+        folder = _folders[pid] = Path(tempfile.mkdtemp(prefix="kerneltruth-"))
+        atexit.register(_remove, folder, pid)
+    path = _folders[pid] / hashlib.sha256(text.encode()).hexdigest()[:16] / "notebook.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    # A forked child ends with this, too, and must leave its parent's files alone.
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# By process: where what notebooks declare is kept.
+_folders: dict[int, Path] = {}
 
 
 def _suite_in(

@@ -98,6 +98,7 @@ class Task:
         admitted_share: the error as a share of the result that is right beside these.
         where: what further names in expressions stand for.
         bitwise: whether equal calls must return the same bytes.
+        declared_at: the file or the notebook's cell that declares it, and the line there.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Task:
     admitted_share: float = 0.0
     where: Mapping[str, Rule] = field(default_factory=dict)
     bitwise: bool = False
+    declared_at: tuple[str, int] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:

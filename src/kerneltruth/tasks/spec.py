@@ -40,7 +40,9 @@ tensors for the exact result and with working-precision tensors for the error of
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ParamSpec
 
 from kerneltruth.errors import DeclarationError
@@ -111,11 +113,22 @@ def _declaring(declaration: Callable[P, Declaration]) -> Callable[P, Task]:
             raise DeclarationError(
                 f"{said}; docs/reference/api.md lists the arguments under `task`"
             ) from error
-        return declared.task()
+        return replace(declared.task(), declared_at=_caller())
 
     task.__doc__ = declaration.__doc__
     task.__signature__ = inspect.signature(declaration)  # type: ignore[attr-defined]
     return task
+
+
+def _caller() -> tuple[str, int] | None:
+    """Return the file or cell that declares a task, and the line of its top-level statement."""
+    frame = sys._getframe(2)
+    # As IPython names the code of a cell, besides Python's own name.
+    while not frame.f_code.co_name.startswith(("<module>", "<cell line")):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 task = _declaring(Declaration)

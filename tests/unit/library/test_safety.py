@@ -384,8 +384,39 @@ def test_a_script_without_a_main_guard_is_not_run_again(tmp_path):
     assert (ran.stdout, ran.stderr) == ("pass\n", "")
 
 
-def test_a_cell_of_ipython_is_judged():
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
+@pytest.fixture
+def shell():
+    found = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
+    yield found
+    found.reset()
+
+
+def test_a_task_of_a_cell_of_ipython_is_the_task(shell):
+    shell.run_cell("import kerneltruth as kt\nFACTOR = 2\ndef twice(x):\n    return FACTOR * x\n")
+    shell.run_cell(
+        "ROLES = {'M': 'batch', 'N': 'spatial'}\n"
+        "DOUBLED = kt.task('doubled(x[M, N])', dims=ROLES, reference=twice)\n"
+        "LATER = kt.task('later(x[M, N])', dims=ROLES, reference=lambda x: x + 1)\n"
+        "raise SystemExit\n"
+    )
+    few = {"device": "cpu", "cases": 4}
+    kernel = "def mine(x): return x + x"
+
+    assert kt.check(kernel, task=shell.user_ns["DOUBLED"], **few).task == "notebook/doubled"
+    assert kt.check(kernel, task=shell.user_ns["DOUBLED"], **few).passed
+    assert kt.check(kernel, task=shell.user_ns["LATER"], **few).kind == "value"
+
+
+def test_a_task_of_a_cell_without_a_name_is_one_line(shell):
+    shell.run_cell(
+        "import kerneltruth as kt\nfound = []\n"
+        "found.append(kt.task('f(x[M])', dims={'M': 'batch'}, reference=lambda x: x))\n"
+    )
+    with pytest.raises(kt.UserError, match="line 3 of its cell gives it no name; assign what"):
+        kt.check("def f(x): return x", task=shell.user_ns["found"][0], device="cpu")
+
+
+def test_a_cell_of_ipython_is_judged(shell):
     shell.run_cell("import torch")
     shell.run_cell("def relu(x):\n    return torch.clamp(x, min=0)\n")
 

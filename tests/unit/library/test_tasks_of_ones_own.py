@@ -127,7 +127,7 @@ def test_a_file_that_judges_while_its_tasks_are_read_says_what_to_do(judge, tmp_
 def test_a_task_that_is_declared_in_no_file_is_the_users_mistake(judge):
     names = {}
     exec(DECLARED, names)
-    with pytest.raises(kt.UserError, match="its reference stands in no file"):
+    with pytest.raises(kt.UserError, match="the source of <string> is not kept"):
         judge.check(KERNEL, task=names["DOUBLED"])
 
 
