@@ -51,6 +51,8 @@ ORDER = (
     "Variants",
     "Promises",
     "Benchmark",
+    "Suite",
+    "Opening",
 )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kerneltruth.library.judge import Judge
     from kerneltruth.library.options import CheckOptions
     from kerneltruth.library.report import FoundFailure, Report
+    from kerneltruth.suites.suite import Opening, Suite
     from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Variants, task
 
 __version__ = "0.1.0"
@@ -41,9 +42,11 @@ __all__ = [
     "KernelIncorrect",
     "KernelTruthError",
     "NamedCandidate",
+    "Opening",
     "Output",
     "Promises",
     "Report",
+    "Suite",
     "UserError",
     "Variants",
     "assert_correct",
@@ -61,6 +64,7 @@ _HOMES = {
     "kerneltruth.library.judge": ("Judge",),
     "kerneltruth.library.options": ("CheckOptions",),
     "kerneltruth.library.report": ("FoundFailure", "Report"),
+    "kerneltruth.suites.suite": ("Opening", "Suite"),
     "kerneltruth.tasks.spec": (
         *("Benchmark", "Dim", "Output", "Promises", "Variants"),
         "task",

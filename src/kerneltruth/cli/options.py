@@ -70,7 +70,7 @@ Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Judge processes; default: one per core.")
 ]
 Suite = Annotated[
-    str, typer.Option("--suite", help="The suite; kernelbench:PATH or flashinfer:PATH too.")
+    str, typer.Option("--suite", help="The suite; kernelbench:, flashinfer: or gpuemu:PATH too.")
 ]
 SearchedSuite = Annotated[
     str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")

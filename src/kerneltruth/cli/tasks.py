@@ -15,7 +15,8 @@ from kerneltruth.cli.application import app
 def tasks_(
     name: Annotated[str | None, typer.Argument(help="Show this task in full.")] = None,
     suite: Annotated[
-        str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
+        str | None,
+        typer.Option("--suite", help="Only this; or kernelbench:, flashinfer:, gpuemu:PATH."),
     ] = None,
     tasks: options.TasksFile = None,
     reference: options.Reference = None,

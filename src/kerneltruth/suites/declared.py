@@ -122,10 +122,10 @@ def eager(path: str, source: str, name: str) -> Callable[..., Any]:
     """Return the reference of a task as a function with the parameters of a candidate."""
     where = Path(path)
     task = next(t for t in _declared_in(_run(where, source), where) if t.name == name)
-    return _as_candidate(task)
+    return as_candidate(task)
 
 
-def _as_candidate(task: Task) -> Callable[..., Any]:
+def as_candidate(task: Task) -> Callable[..., Any]:
     """Wrap the reference: it ignores what only kernels are asked for, and writes by contract."""
     unknown = {OUT} - parameters_of(task.reference)
     names = [o.name for o in task.outputs]

@@ -92,6 +92,9 @@ def opened(
         UserError: there is no such suite at the path.
     """
     if suite is None or not is_foreign(suite):
+        if suite is not None and suite not in suites():
+            known = ", ".join((*suites(), *FOREIGN.values(), *catalog.forms()))
+            raise UserError(f"--suite {suite!r}: must be one of {known}")
         yield suite
         return
     own = None if runner is not None and runner.device == "cpu" else Runner(device="cpu")

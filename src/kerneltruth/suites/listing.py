@@ -69,13 +69,15 @@ def declare(reference: Path) -> TasksDocument:
 
 def _outline(task: Listed) -> TaskFacts:
     """Describe a problem before it runs: shapes and dtypes are unknown."""
+    if task.made is not None:
+        return _describe(task.made)
     return TaskFacts(
         key=task.key,
         name=task.name,
         entry=task.entry,
         category=task.category,
         suite=task.key.partition("/")[0],
-        signature=f"{task.entry}(*get_init_inputs())(*get_inputs())",
+        signature=task.signature,
         dtypes=(),
         extended_dtypes=(),
         promises=(),

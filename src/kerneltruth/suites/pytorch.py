@@ -25,7 +25,7 @@ def own_function(task: Task) -> Candidate | None:
     if isinstance(suite, DataSet):
         return suite.own_reference(task.key)
     if isinstance(suite, SuiteTasks):
-        return suite.suite.control(task.name)
+        return suite.control(task)
     return suite.own_model(task.name) if isinstance(suite, Problems) else None
 
 

@@ -32,6 +32,12 @@ class Opening:
         runner: for references of other people, on the CPU.
         on_device: for large references, where a GPU judges.
         judges: how many share the machine's memory and cores.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from kerneltruth.runner.host import Runner
+        >>> kt.Opening(option="problems:data", runner=Runner(device="cpu")).option
+        'problems:data'
     """
 
     option: str
@@ -47,12 +53,22 @@ class Suite(Protocol):
     defines `listed` and `task` in place of `tasks`.
 
     Attributes:
-        place: what follows the suite's name and a colon on a command line.
-        name: of the suite; the keys of its tasks begin with it.
+        place: what follows the suite's name and a colon on a command line: `PATH`, `FILE`, or ""
+            for nothing. The entry point names the suite; the keys of its tasks begin with that name.
+
+    Examples:
+        >>> class Doubles(kt.Suite):
+        ...     place = ""
+        ...     @classmethod
+        ...     def open(cls, path, opening):
+        ...         return cls()
+        ...     def tasks(self):
+        ...         yield kt.task("double(x[M])", dims={"M": "batch"}, reference=lambda x: x * 2)
+        >>> [task.name for task in Doubles().tasks()]
+        ['double']
     """
 
     place: ClassVar[str] = PATH
-    name: str
 
     @classmethod
     def open(cls, path: Path, opening: Opening) -> Self:
@@ -76,7 +92,11 @@ class Suite(Protocol):
         return next(t for t in self.tasks() if t.name == name)
 
     def control(self, name: str) -> Candidate | None:
-        """Return what its author holds for right: plain PyTorch, or another known program."""
+        """Return what its author holds for right: plain PyTorch, or another known program.
+
+        None stands for the task's reference. `audit` proves the task with it, and `time` times it
+        as the eager baseline.
+        """
         return None
 
     def submission(self, file: Path, source: str) -> Submission | None:

@@ -45,6 +45,8 @@ class Listed:
         trouble: why no candidate can be judged on it, if known.
         sha256: of the problem that it comes from, in a foreign suite.
         aliases: its other names; several tasks may share one.
+        signature: as its suite writes it.
+        made: the task, where it is made already.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Listed:
     trouble: str | None = None
     sha256: str | None = None
     aliases: tuple[str, ...] = ()
+    signature: str = ""
+    made: Task | None = None
 
     @classmethod
     def of(cls, task: Task) -> Listed:
@@ -65,6 +69,8 @@ class Listed:
             category=task.category,
             entry=task.entry,
             description=task.description,
+            signature=task.signature,
+            made=task,
         )
 
 

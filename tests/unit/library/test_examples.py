@@ -40,6 +40,8 @@ def documented(name):
 EXAMPLES = [pair for name in kt.__all__ for pair in documented(name)]
 FEWER_WORDS = {
     *("Report.to_json", "FoundFailure.to_json"),
+    # The example of the class shows them together.
+    *(f"Suite.{name}" for name in vars(kt.Suite) if not name.startswith("_")),
     *("Output.dtype_at", "Output.parts_at", "Variants.at"),
 }
 

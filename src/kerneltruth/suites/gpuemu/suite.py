@@ -29,8 +29,6 @@ class Gpuemu(Suite):
     A kernel that its author calls a bug is a submission to the task of its control.
     """
 
-    name = SUITE
-
     def __init__(self, kernels: Iterable[CorpusKernel], runner: Runner) -> None:
         self._runner = runner
         self._all = tuple(k for k in kernels if not k.is_wrong)

@@ -119,6 +119,7 @@ class Problems(Mapping[str, Task]):
                 entry=entry_of(p),
                 description=f"{p.title.replace('_', ' ').strip()}. {p.says}".strip(),
                 trouble=p.trouble or p.doubt,
+                signature=f"{entry_of(p)}(*get_init_inputs())(*get_inputs())",
                 sha256=p.sha256,
                 aliases=(
                     str(p.number),
