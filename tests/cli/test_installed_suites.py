@@ -85,7 +85,7 @@ def test_its_tasks_are_listed_with_what_they_take(kt, example):
 
 def test_a_kernel_is_judged_and_its_finding_replays(kt, example, candidate, tmp_path):
     wrong = candidate("def center(x):\n    return x - x.mean()\n")
-    given = ("--suite", example, "--out", tmp_path / "run", "--device", "cpu")
+    given = ("--suite", example, "--task", "center", "--out", tmp_path / "run", "--device", "cpu")
     assert kt("check", wrong, *given).code == 1
     assert kt("replay", tmp_path / "run", "--device", "cpu").code == 0
 
@@ -96,10 +96,10 @@ def test_its_references_prove_its_tasks_and_are_the_eager_baseline(
     path = os.pathsep.join([environment["PYTHONPATH"], str(site)])
     given = ("--suite", example, "--device", "cpu", "--json")
     ran = process("audit", *given, "--cases", 6, env={"PYTHONPATH": path})
-    assert json.loads(ran.stdout)["summary"]["hold"] == 2
+    assert json.loads(ran.out)["summary"]["hold"] == 2
     right = candidate("def center(x):\n    return x - x.mean(-1, keepdim=True)\n")
-    ran = process("time", right, *given, env={"PYTHONPATH": path})
-    assert '"eager"' in ran.stdout
+    ran = process("time", right, "--task", "center", *given, env={"PYTHONPATH": path})
+    assert '"eager"' in ran.out
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import extract_tb
 
-from kerneltruth.errors import EnvironmentFault, InternalError, UserError
+from kerneltruth.errors import DeclarationError, EnvironmentFault, InternalError, UserError
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.declared import as_candidate
@@ -21,6 +21,7 @@ from kerneltruth.suites.suite import Opening, Suite
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
+_PACKAGE = Path(__file__).parents[1]
 GROUP = "kerneltruth.suites"
 _OWN = {
     "gpuemu": "kerneltruth.suites.gpuemu.suite:Gpuemu",
@@ -116,10 +117,14 @@ def _said_in_one_line(suite: str) -> Iterator[None]:
     """
     try:
         yield
-    except (UserError, EnvironmentFault, InternalError):
-        raise
     except Exception as error:
-        last = extract_tb(error.__traceback__)[-1]
+        own = isinstance(error, UserError | EnvironmentFault | InternalError)
+        if own and not isinstance(error, DeclarationError):
+            raise
+        frames = extract_tb(error.__traceback__)
+        # A declaration is wrong where the suite makes it, not where this package finds that out.
+        theirs = [f for f in frames if not Path(f.filename).is_relative_to(_PACKAGE)]
+        last = (theirs or frames)[-1]
         raise UserError(
             f"--suite {suite}: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "
             "correct the suite"

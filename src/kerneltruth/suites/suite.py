@@ -54,7 +54,7 @@ class Suite(Protocol):
 
     Attributes:
         place: what follows the suite's name and a colon on a command line: `PATH`, `FILE`, or ""
-            for nothing. The entry point names the suite; the keys of its tasks begin with that name.
+            for nothing. The name is that of the entry point; the keys of the tasks begin with it.
 
     Examples:
         >>> class Doubles(kt.Suite):
