@@ -77,6 +77,7 @@ class DataSet(Mapping[str, Task]):
                 entry=d.entry,
                 description=d.says,
                 sha256=d.sha256,
+                signature=f"{d.entry}({', '.join(t.name for t in d.inputs)})",
             )
             for d in self.definitions.values()
         }

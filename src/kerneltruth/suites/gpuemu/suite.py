@@ -53,6 +53,7 @@ class Gpuemu(Suite):
                 entry=kernel.meta.name,
                 description=said_of(kernel),
                 sha256=kernel.sha256,
+                signature=f"{kernel.meta.name}({', '.join(kernel.meta.input_names)})",
             )
 
     def task(self, name: str) -> Task:
