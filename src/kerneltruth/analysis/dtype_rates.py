@@ -46,11 +46,11 @@ def _by_profile(result: Result, dtype: str) -> Standing:
         # It does not load, or is wrong in what no obligation asks: while it is timed.
         return "failed"
     own = profile.get(f"{OF_DTYPE}{dtype}") or profile.get("published")
-    asked = [status for key, status in deciding.items() if not key.startswith(OF_DTYPE)]
-    asked.append("not_tried" if own is None else own.status)
-    if any(status in FAILING for status in asked):
+    statuses = [status for key, status in deciding.items() if not key.startswith(OF_DTYPE)]
+    statuses.append("not_tried" if own is None else own.status)
+    if any(status in FAILING for status in statuses):
         return "failed"
-    return "right" if all(status == "held" for status in asked) else "open"
+    return "right" if all(status == "held" for status in statuses) else "open"
 
 
 def _by_counts(result: Result, dtype: str) -> Standing:

@@ -34,10 +34,10 @@ def compare_view(document: CompareDocument) -> RenderableType:
 
 
 def _contracts(document: CompareDocument) -> Iterator[str]:
-    asked = [", ".join(r.contracts) or "none (an earlier version)" for r in document.runs]
-    if len(set(asked)) > 1:
+    contracts = [", ".join(r.contracts) or "none (an earlier version)" for r in document.runs]
+    if len(set(contracts)) > 1:
         yield (
-            f"the contracts differ: {' -> '.join(asked)}; a verdict may differ because another "
+            f"the contracts differ: {' -> '.join(contracts)}; a verdict may differ because another "
             "contract decides, so compare the obligations"
         )
 
