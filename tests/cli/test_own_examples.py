@@ -46,7 +46,9 @@ def test_a_planted_fault_is_found(judged, name, tmp_path):
     kernel = tmp_path / "kernel.py"
     kernel.write_text(source.replace(*FAULTS[name]))
     document = judged(name, kernel)
-    assert (document["verdict"], broken(document)) == ("fail", BROKEN[name])
+    assert document["verdict"] == "fail"
+    # A fault that some values hide is found by other inputs, too.
+    assert broken(document) >= BROKEN[name]
 
 
 def test_a_kernel_that_ignores_a_number_breaks_attributes(judged, tmp_path):

@@ -42,7 +42,7 @@ class TimingSetup:
         drawn: contents whose results the judge computes.
         failed: why baselines are out, by name; `not_valid` holds the invalid ones.
         expected: what calls on drawn contents must give, or why that cannot be had.
-        quiet: decides who may use the device.
+        background: what pauses while batches run.
     """
 
     task: Task
@@ -86,7 +86,7 @@ class TimingSetup:
         """Eager PyTorch as the candidate.
 
         Raises:
-            ContestError: it could not be prepared.
+            SideError: it could not be prepared.
         """
         for side in self.sides:
             if side.name == CANDIDATE:
