@@ -229,15 +229,14 @@ class CaseLoop:
     def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
         """Cases in place of those that would have tried what decides and could not be judged."""
         task, published = self._session.task, self.profile.published
-        if self.profile.deciding() is not None:
-            # What a failure left open is no reason for cases beyond the budget.
-            return
         for key, _ in tuple(self.profile.undecided()):
             trying = (c for c in waiting if key in {d.key for d in departures(task, c, published)})
             for case in islice(trying, INSTEAD):
                 if key not in {open_key for open_key, _ in self.profile.undecided()}:
                     break
-                self._total = max(self._total, self.tally.cases + self._plan.grows)
+                if self.profile.deciding() is None:
+                    # What a failure left open is no reason for cases beyond the budget.
+                    self._total = max(self._total, self.tally.cases + self._plan.grows)
                 yield case
 
     def _judge_one(self, expectation: Expectation, config: int) -> tuple[Judgement, Case]:
