@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
+from kerneltruth.corpus.patch import apply_patch
 from kerneltruth.errors import InternalError
 
 
@@ -63,5 +64,17 @@ def filename(entry: Entry) -> str:
 
 
 def source(entry: Entry) -> str:
-    """The kernel's source text."""
-    return files("kerneltruth.corpus").joinpath(filename(entry)).read_text(encoding="utf-8")
+    """The kernel's source text: of its file, or its control's with the bug's patch.
+
+    A patch shows the fault alone. A bug that shares little with its control is a file, and so is
+    one that the documents run `check` on.
+    """
+    folder = files("kerneltruth.corpus")
+    patch = folder.joinpath(f"bugs/{entry.name}.patch")
+    if entry.role == "control" or not patch.is_file():
+        return folder.joinpath(filename(entry)).read_text(encoding="utf-8")
+    correct = folder.joinpath(f"controls/{entry.control}.py").read_text(encoding="utf-8")
+    try:
+        return apply_patch(patch.read_text(encoding="utf-8"), correct)
+    except ValueError as error:
+        raise InternalError(f"{patch.name} does not fit {entry.control}.py: {error}") from None

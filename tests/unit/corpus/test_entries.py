@@ -1,6 +1,7 @@
 """What the corpus declares is there, and hangs together."""
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -54,15 +55,27 @@ def test_a_bug_has_a_control_of_the_same_task_that_differs(name):
 def test_every_file_is_declared():
     from importlib.resources import files
 
-    declared = {filename(entry) for entry in ENTRIES}
+    declared = {filename(entry).removesuffix(".py") for entry in ENTRIES}
     root = files("kerneltruth.corpus")
-    found = {
-        f"{folder}/{path.name}"
+    found = [
+        f"{folder}/{path.name.rpartition('.')[0]}"
         for folder in ("controls", "bugs")
         for path in root.joinpath(folder).iterdir()
-        if path.name.endswith(".py")
-    }
-    assert found == declared
+        if path.name.endswith((".py", ".patch"))
+    ]
+    assert sorted(found) == sorted(declared)
+
+
+def test_a_bug_in_a_patch_is_its_control_with_the_fault():
+    entry = BY_NAME["matmul_no_accumulate"]
+    correct = source(BY_NAME["matmul"])
+    assert source(entry) == correct.replace("acc += tl.dot(a, b)", "acc = tl.dot(a, b)")
+
+
+def test_a_patch_of_another_control_is_refused():
+    entry = replace(BY_NAME["matmul_no_accumulate"], control="relu")
+    with pytest.raises(InternalError, match=r"matmul_no_accumulate.patch does not fit relu.py"):
+        source(entry)
 
 
 def test_a_bug_without_a_control_is_refused():
