@@ -1,5 +1,6 @@
 """Findings and runs that are damaged, edited, moved or from a newer version."""
 
+import hashlib
 import json
 
 import pytest
@@ -143,6 +144,16 @@ def test_a_finding_that_does_not_fail_any_more_is_not_minimized(kt, finding):
     ordinary = {"recipe": "uniform", "strategy": "default"}
     edit(finding, lambda data: data["case"].update(ordinary))
     assert "does not fail here" in refused(kt("minimize", finding, "--device", "cpu"))
+
+
+def test_a_finding_of_a_kernel_that_needs_a_gpu_is_not_minimized_on_a_cpu(kt, finding, failed_run):
+    text = "from torch.utils.cpp_extension import load_inline\ndef relu(x): return load_inline(x)\n"
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    (failed_run / "candidates" / f"{sha256}.py").write_text(text)
+    edit(finding, lambda data: data["candidate"].update(sha256=sha256))
+    ran = kt("minimize", finding, "--device", "cpu")
+    assert ran.code == 3
+    assert f"{finding} cannot run here: a CUDA source needs a CUDA device" in ran.err
 
 
 def test_a_script_that_cannot_be_written_is_the_machines_fault(kt, finding):

@@ -23,6 +23,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.evaluate import load_verdict
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
@@ -215,9 +216,9 @@ def judge_again(
     session: CandidateSession, finding: Finding, expectation: Expectation
 ) -> tuple[Verdict, str | None]:
     """Return the verdict on a finding's case, as the session gave it, and the output's digest."""
-    loaded = session.loaded()
-    if loaded.ended != "returned":
-        return CompileError(detail=loaded.message or loaded.ended), None
+    not_loaded = load_verdict(session)
+    if not_loaded is not None:
+        return not_loaded, None
     ruling, observation, _ = session.call(expectation, config=finding.config)
     verdict = ruling.with_form if is_of_form(finding.verdict) else ruling.verdict
     if isinstance(finding.verdict, CompileError) and session.runner.targets:

@@ -31,7 +31,6 @@ from kerneltruth.oracle.kernel_fact import (
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.score import score
 from kerneltruth.runner.candidate import is_torch_only
-from kerneltruth.runner.protocol import Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     start = time.monotonic()
     loop = CaseLoop(session, plan)
     tally = loop.tally
-    early = _load_verdict(session.loaded(), session.runner.load_allowance(session.candidate))
+    early = load_verdict(session)
     if early is None:
         for judgement in loop.judgements():
             yield CaseJudged(judgement=judgement)
@@ -101,7 +100,9 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     )
 
 
-def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
+def load_verdict(session: CandidateSession) -> Verdict | None:
+    """Return the verdict on a candidate that does not load here; None if it does."""
+    loaded = session.loaded()
     match loaded.ended:
         case "returned":
             return None
@@ -110,7 +111,7 @@ def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
         case "lost":
             return Infra(reason=loaded.message or "the worker was lost")
         case "timeout":
-            return TimedOut(seconds=allowed_s)
+            return TimedOut(seconds=session.runner.load_allowance(session.candidate))
         case "died" | "flooded":
             detail = f"while loading: {loaded.message or loaded.ended}"
             return Crashed(signal=loaded.signal, detail=detail)
