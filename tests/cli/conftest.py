@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 import kerneltruth
+from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.documents.model import dumps, parse
 from kerneltruth.documents.schema import DOCUMENTS
 from kerneltruth.runner.host import LOAD_S, Runner
 
 PACKAGE = Path(kerneltruth.__file__).parents[1]
-CORPUS = Path(kerneltruth.__file__).parent / "corpus"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ def good(candidate):
 @pytest.fixture(scope="session")
 def _failed_run(kt, tmp_path_factory):
     folder = tmp_path_factory.mktemp("failed") / "run"
-    kernel = CORPUS / "bugs" / "relu_nan_swallowed.py"
+    kernel = folder.parent / "relu_nan_swallowed.py"
+    kernel.write_text(next(source(e) for e in ENTRIES if e.name == kernel.stem))
     arguments = ("--task", "relu", "--contract", "torch", "--cases", "40", "--device", "cpu")
     ran = kt("check", kernel, *arguments, "--out", folder)
     assert ran.code == 1, ran

@@ -6,20 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-import kerneltruth
 from chat_server import ChatServer, Sent, completion, error, streamed
 from interrupts import heed_interrupts
+from kerneltruth.corpus import ENTRIES, source
 
-CORPUS = Path(kerneltruth.__file__).parent / "corpus"
 KEY = "sk-live-Zm9vYmFyYmF6cXV4-0123456789"
 PATIENCE_S = 60
 
-RIGHT = (CORPUS / "controls" / "gelu.py").read_text()
-WRONG = (CORPUS / "bugs" / "gelu_no_half.py").read_text()
+KERNELS = {entry.name: source(entry) for entry in ENTRIES}
+RIGHT, WRONG = KERNELS["gelu"], KERNELS["gelu_no_half"]
 
 TORCH_ONLY = """
 import torch
@@ -363,7 +361,7 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
     server.close()
     ran = generate("--retries", 0, "--samples", 5, method="best_of_n")
     assert ran.code == 3
-    assert "no connection" in ran.err
+    assert "the endpoint gives no answer: no connection" in ran.err
     assert "to go on" in ran.err
 
 
@@ -468,6 +466,12 @@ def test_import_brings_what_others_produced_with_labels_and_their_verdicts(kt, t
     assert (gelu["task"], gelu["method"], gelu["model"]) == ("gelu", "import", "small")
     assert gelu["code"] == RIGHT
     assert (relu["task"], relu["model"], relu["code"]) == ("relu", "big", "x = 1\n")
+
+
+def test_files_without_a_submission_are_not_imported(kt, tmp_path):
+    (tmp_path / "unheard_of.py").write_text("def unheard_of(x): return x")
+    ran = kt("generate", "--method", "import", "--from", tmp_path / "unheard_of.py")
+    assert "no submission for the suite kernelbenchx; unheard_of.py: " in said_by(ran)
 
 
 def test_a_reference_is_in_the_prompt_only_on_request(serve, generate):

@@ -94,6 +94,12 @@ def test_a_kernel_is_compiled_for_the_target_without_a_device(seen):
     assert (binary.kernel, binary.target, binary.ok) == ("kernel", "sm_90", True)
 
 
+def test_a_source_without_triton_is_not_compiled_without_a_device(seen):
+    observation = seen("def f(x): return x", 1.0, mode="compile")
+    assert observation.ended == "unsupported"
+    assert observation.message == "only Triton compiles without running: torch"
+
+
 def test_an_unknown_operation_does_not_compile(seen):
     observation = seen(source("tl.no_such_thing(v)"), 1.0, mode="compile")
     assert (observation.ended, observation.error) == ("compile_failed", "CompilationError")

@@ -6,7 +6,6 @@ import ast
 import inspect
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.generate.brief import brief_of
@@ -105,7 +104,13 @@ def reference_source(task: Task) -> str:
     if module is not None:
         folder = files("kerneltruth.corpus").joinpath("eager")
         return _function(folder.joinpath(*f"{module}.py".split("/")).read_text("utf-8"), task.entry)
-    return _formula(task.reference)
+    try:
+        return _formula(inspect.getsource(task.reference))
+    except (OSError, TypeError) as error:
+        raise UserError(
+            f"--show-reference: {task.key}: its reference has no source that can be shown; "
+            "leave the option or the task out"
+        ) from error
 
 
 def _function(source: str, name: str) -> str:
@@ -126,13 +131,7 @@ def _function(source: str, name: str) -> str:
     return "\n\n".join(ast.unparse(n) for n in kept)
 
 
-def _formula(reference: Any) -> str:
-    try:
-        lines = inspect.getsource(reference)
-    except (OSError, TypeError) as error:
-        raise UserError(
-            f"--show-reference: {reference!r} has no source that can be shown"
-        ) from error
+def _formula(lines: str) -> str:
     if "lambda" not in lines:
         return inspect.cleandoc(lines).strip()
     start = lines.index("lambda")

@@ -43,10 +43,11 @@ def test_a_key_that_no_header_holds_is_refused_without_showing_it():
         ("api.example.com/v1", "must be http"),
         ("ftp://example.com", "must be http"),
         ("http://", "must be http"),
-        ("http://[::1", "Invalid IPv6"),
+        ("http://[::1", "Invalid IPv6 URL; give it as https://HOST/v1"),
         ("http://host:port/v1", "Port could not be cast"),
         ("https://me:secret@example.com/v1", "no credentials"),
-        ("https://example.com/v1?key=secret", "no query"),
+        ("https://example.com/v1?key=secret", "must have no query and no fragment; drop them"),
+        ("https://example.com/v1#secret", "must have no query and no fragment; drop them"),
     ],
 )
 def test_an_address_that_is_none_is_refused_without_showing_secrets(url, said):

@@ -73,6 +73,7 @@ def test_the_transcript_of_a_generation_is_a_recording(tmp_path, request_of):
         ({"task": "relu"}, "needs `task` and `text`"),
         ({"task": "relu", "text": "x", "sample": "1"}, "whole numbers"),
         ({"task": "relu", "text": "x", "round": -1}, "whole numbers"),
+        ({"task": "relu", "text": "x", "finish": 3}, r"mine.jsonl:1: no valid reply: Expected"),
     ],
 )
 def test_a_line_that_is_no_reply_is_named(record, line, said):

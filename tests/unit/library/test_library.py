@@ -143,14 +143,17 @@ def test_an_unknown_option_is_named():
     ("options", "said"),
     [
         ({"cases": 0}, "cases=0: must be from 1"),
-        ({"cases": "8"}, "Expected `int | null`, got `str`"),
+        (
+            {"cases": "8"},
+            "check: Expected `int | null`, got `str` - at `$.cases`; see the arguments",
+        ),
         ({"seed": -1}, "seed=-1: must be from 0"),
         ({"timeout": 0.0}, "timeout=0.0: must be from 0.1"),
         ({"explain": "brif"}, "explain='brif': must be one of full, brief, none"),
         ({"contract": "cor"}, "contract 'cor'"),
         ({"strategies": "rnd"}, "'rnd'"),
         ({"task": 3}, "Expected `str | null`, got `int`"),
-        ({"task": len}, "check: builtin_function_or_method has no JSON form"),
+        ({"task": len}, "check: builtin_function_or_method has no JSON form; give text, numbers"),
         ({"task": None, "reference": len}, "it is a builtin_function_or_method; give the path"),
     ],
 )
@@ -174,6 +177,11 @@ def test_a_judge_says_which_number_is_none(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(kt.UserError, match=f"Judge: {name}={value!r}: must be a whole number"):
         kt.Judge(device="cpu", **wrong)
+
+
+def test_a_judge_takes_one_of_device_and_devices():
+    with pytest.raises(kt.UserError, match="Judge: give device or devices, not both"):
+        kt.Judge(device="cpu", devices=["cpu"])
 
 
 @pytest.mark.parametrize(

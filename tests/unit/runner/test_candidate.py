@@ -4,6 +4,7 @@ import pytest
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import (
+    CandidateError,
     above_tests,
     is_torch_only,
     read_candidate,
@@ -147,3 +148,8 @@ def test_a_file_is_read_with_its_hash(tmp_path):
     candidate = read_candidate(read_source(path), str(path), task_names=TASKS)
     assert candidate.path == str(path)
     assert candidate.sha256 == hashlib.sha256(b"def relu(x): return x").hexdigest()
+
+
+def test_a_source_that_no_parser_takes_is_not_python():
+    with pytest.raises(CandidateError, match=r"file.py is not Python: .*; correct the file"):
+        read("x = 1\0")

@@ -127,3 +127,11 @@ def test_a_folder_that_is_too_large_to_store_is_refused(write, monkeypatch):
 
     with pytest.raises(UserError, match=r"over 1 MiB with weights\.bin"):
         read_package(folder, "ops:relu")
+
+
+def test_a_file_that_cannot_be_read_is_named(write):
+    folder = write(ops_py=OPS)
+    (folder / "weights.bin").symlink_to("/proc/self/mem")
+
+    with pytest.raises(UserError, match=r"weights.bin': Input/output error; make it readable, or"):
+        read_package(folder, "ops:relu")

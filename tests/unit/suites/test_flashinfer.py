@@ -321,6 +321,9 @@ def test_a_broken_workload_is_reported_with_its_line(opened, line, says):
 def test_a_folder_without_definitions_is_no_data_set(tmp_path, runner):
     with pytest.raises(UserError, match="no folder 'definitions' there"):
         open_data_set(tmp_path, runner)
+    put(tmp_path, "definitions/rms.json", {})
+    with pytest.raises(UserError, match=r"no definition in 'definitions'; definitions/rms.json: "):
+        open_data_set(tmp_path, runner)
 
 
 def test_solutions_are_submissions_with_author_and_the_peers_verdict(tmp_path):
