@@ -22,6 +22,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.arguments import Output
 from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.expressions import Variants
 
 # LAPACK's usual threshold, in units of rounding.
 THRESHOLD = 30.0
@@ -36,6 +37,18 @@ _CUTS = 2
 _DEVIATIONS = 3
 # Singular values closer than this, relative to the largest, count as equal.
 _EQUAL = 1e-3
+
+# The dims before a matrix's own: none, one or two.
+BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
+BATCHES = (3, 4)
+# As the prompts have it: float, double, cfloat and cdouble.
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def count_of_matrices(B: int, _rank: int) -> int:
+    """Return how many matrices stand in `BATCH`."""
+    return {2: 1, 3: B}.get(_rank, 2 * B)
+
 
 # U, s and Vh.
 Factors = tuple[Tensor, Tensor, Tensor]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -41,70 +43,55 @@ def _softmax_by_exp(input: Tensor, dim: int) -> Tensor:
     return numerator / numerator.sum(dim, True)
 
 
+_task = partial(task, category="Activation", dims=_PLANE, perf=_LARGE)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "relu(input[M, N])",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input: torch.relu(input),
         description="The larger of each element and 0; NaN stays NaN.",
         flops="M*N",
         benchmark=_UNIFORM,
         extended_dtypes=("float64", "int32"),
         tolerance=_PIECEWISE,
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "leaky_relu(input[M, N], negative_slope=0.01)",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input, negative_slope: F.leaky_relu(input, negative_slope),
         description="Each element, times `negative_slope` where it is negative.",
         flops="2*M*N",
         benchmark=_UNIFORM,
         attributes={"negative_slope": (0.2,)},
         tolerance=_PIECEWISE,
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "sigmoid(input[M, N])",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input: torch.sigmoid(input),
         description="1 / (1 + exp(-x)) of each element, over the whole range of the dtype.",
         flops="4*M*N",
         benchmark=Benchmark(dims=_UNIFORM, distribution="normal"),
         tolerance=_ELEMENTWISE,
         admissible=(lambda input: 1 / (1 + torch.exp(-input)),),
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "tanh(input_tensor[M, N])",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input_tensor: torch.tanh(input_tensor),
         description="The hyperbolic tangent of each element, over the whole range of the dtype.",
         flops="6*M*N",
         benchmark=Benchmark(dims=_UNIFORM, distribution="normal"),
         tolerance=_ELEMENTWISE,
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "silu(input[M, N])",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input: F.silu(input),
         description="x * sigmoid(x) of each element, over the whole range of the dtype.",
         flops="5*M*N",
         benchmark=Benchmark(dims=_UNIFORM, distribution="normal"),
         tolerance=_ELEMENTWISE,
         admissible=(lambda input: input * torch.sigmoid(input),),
-        perf=_LARGE,
     ),
-    task(
+    _task(
         'gelu(input[M, N], approximate="none")',
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input, approximate: F.gelu(input, approximate=approximate),
         description="""x * Phi(x) of each element, Phi being the normal distribution function; with
             `approximate="tanh"` its approximation by tanh.""",
@@ -113,13 +100,10 @@ TASKS: tuple[Task, ...] = (
         attributes={"approximate": ("tanh",)},
         tolerance=_ELEMENTWISE,
         admissible=(_gelu_by_erf,),
-        perf=_LARGE,
         promises=Promises(recipes=("exp_edge",)),
     ),
-    task(
+    _task(
         "elu(input[M, N], alpha=1.0)",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input, alpha: F.elu(input, alpha),
         description="Each element, or alpha * (exp(x) - 1) where it is negative.",
         flops="4*M*N",
@@ -127,12 +111,9 @@ TASKS: tuple[Task, ...] = (
         attributes={"alpha": (0.5,)},
         tolerance=_ELEMENTWISE,
         admissible=(_elu_by_exp,),
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "softplus(input[M, N], beta=1.0, threshold=20.0)",
-        category="Activation",
-        dims=_PLANE,
         reference=lambda input, beta, threshold: F.softplus(input, beta, threshold),
         description="""log(1 + exp(beta * x)) / beta of each element, and x itself where
             beta * x > threshold.""",
@@ -141,11 +122,9 @@ TASKS: tuple[Task, ...] = (
         attributes={"beta": (2.0, 0.5), "threshold": (5.0,)},
         tolerance=_ELEMENTWISE,
         admissible=(_softplus_by_log,),
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "softmax(input[B, N], dim=-1)",
-        category="Activation",
         dims=_ROWS,
         reference=lambda input, dim: torch.softmax(input, dim),
         description="exp(x) over its sum, along the last dim.",
@@ -155,9 +134,8 @@ TASKS: tuple[Task, ...] = (
         admissible=(_softmax_by_exp,),
         perf=_LARGE_ROWS,
     ),
-    task(
+    _task(
         "log_softmax(input[B, N], dim=-1)",
-        category="Activation",
         dims=_ROWS,
         reference=lambda input, dim: torch.log_softmax(input, dim),
         description="The logarithm of the softmax along the last dim, without forming the softmax.",

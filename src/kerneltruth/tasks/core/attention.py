@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -59,23 +61,20 @@ def _split_causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _causal_attention(*split_for_tensor_cores(q, k, v))
 
 
+_task = partial(
+    task, category="Attention", dims=_DIMS, benchmark=_BENCHMARK, tolerance=_TOLERANCE, perf=_LARGE
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "attention(q[M, D], k[N, D], v[N, D])",
-        category="Attention",
-        dims=_DIMS,
         reference=_attention,
         admissible=(_fused_attention, _split_attention),
         description="softmax(q @ k.T / sqrt(D)) @ v.",
         flops="4*M*N*D + 5*M*N",
-        benchmark=_BENCHMARK,
-        tolerance=_TOLERANCE,
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "causal_attention(q[M, D], k[N, D], v[N, D])",
-        category="Attention",
-        dims=_DIMS,
         reference=_causal_attention,
         admissible=(
             _fused_causal_attention,
@@ -85,8 +84,5 @@ TASKS: tuple[Task, ...] = (
         description="""softmax(q @ k.T / sqrt(D)) @ v where query i sees the keys 0 to i, also when
             M and N differ.""",
         flops=f"(4*D + 5)*({_SEEN})",
-        benchmark=_BENCHMARK,
-        tolerance=_TOLERANCE,
-        perf=_LARGE,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,10 +36,11 @@ def _topk(input: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     return top.values, top.indices
 
 
+_task = partial(task, category="Index")
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "embedding(input[T]: index(V), weight[V, D])",
-        category="Index",
         dims={"T": "batch", "V": Dim(symbol="V", role="batch", low=1), "D": "channel"},
         reference=lambda input, weight: weight[input],
         description="Row input[t] of weight for every t: out[T, D].",
@@ -52,9 +54,8 @@ TASKS: tuple[Task, ...] = (
             {"T": 32768, "V": 128256, "D": 1024},
         ),
     ),
-    task(
+    _task(
         "index_select(input[M, N], index[K]: index(M))",
-        category="Index",
         dims={"M": Dim(symbol="M", role="batch", low=1), "N": "channel", "K": "batch"},
         reference=lambda input, index: input.index_select(0, index),
         description="Rows of input picked by index along dim 0: out[K, N].",
@@ -68,9 +69,8 @@ TASKS: tuple[Task, ...] = (
             {"M": 65536, "N": 1024, "K": 65536},
         ),
     ),
-    task(
+    _task(
         "gather(input[M, N], index[M, K]: index(N))",
-        category="Index",
         dims={"M": "batch", "N": Dim(symbol="N", role="channel", low=1), "K": "channel"},
         reference=lambda input, index: input.gather(1, index),
         description="out[i, j] = input[i, index[i, j]]: out[M, K].",
@@ -83,9 +83,8 @@ TASKS: tuple[Task, ...] = (
             {"M": 8192, "N": 8192, "K": 8192},
         ),
     ),
-    task(
+    _task(
         "scatter_add(input[N], index[K]: index(N), src[K])",
-        category="Index",
         dims={"N": Dim(symbol="N", role="channel", low=1), "K": "reduced"},
         reference=lambda input, index, src: input.scatter_add(0, index, src),
         description="""A copy of input to which src[k] is added at index[k] for every k; the same
@@ -94,9 +93,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 256, "K": 1024},
         perf=({"N": 2**16, "K": 2**18}, {"N": 2**20, "K": 2**22}, {"N": 2**22, "K": 2**24}),
     ),
-    task(
+    _task(
         "masked_fill(input[M, N], mask[M, N]: bool, value=0.0)",
-        category="Index",
         dims=_ROWS,
         attributes={"value": (1.5, float("-inf"))},
         reference=lambda input, mask, value: input.masked_fill(mask, value),
@@ -105,9 +103,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE_PAIR,
     ),
-    task(
+    _task(
         "where(condition[M, N]: bool, input[M, N], other[M, N])",
-        category="Index",
         dims=_ROWS,
         reference=lambda condition, input, other: torch.where(condition, input, other),
         description="input where condition is True, other elsewhere.",
@@ -115,7 +112,7 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE_TRIPLE,
     ),
-    task(
+    _task(
         "topk(input[M, N], k=3)",
         category="Reduce",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
@@ -133,9 +130,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 16, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "transpose_copy(input[M, N])",
-        category="Index",
         dims={"M": "spatial", "N": "spatial"},
         reference=lambda input: input.T.contiguous(),
         description="A contiguous copy of the transpose: out[N, M].",
@@ -143,9 +139,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 64, "N": 64},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "roll(input[M, N], shifts=1)",
-        category="Index",
         dims={"M": "batch", "N": "spatial"},
         attributes={"shifts": (-3, 1000)},
         reference=lambda input, shifts: torch.roll(input, shifts, -1),

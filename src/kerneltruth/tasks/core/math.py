@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
@@ -26,10 +28,11 @@ def _addcmul(
     return input + value * tensor1 * tensor2
 
 
+_task = partial(task, category="Math")
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "floor(input[M, N])",
-        category="Math",
         dims=_PLAIN,
         reference=lambda input: input.floor(),
         description="The largest integer not above each element, in the input's dtype.",
@@ -37,9 +40,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "pow(input[M, N], exponent=2.0)",
-        category="Math",
         dims=_PLAIN,
         attributes={"exponent": (3.0, -1.0, 1.5)},
         reference=lambda input, exponent: torch.pow(input, exponent),
@@ -49,9 +51,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "clamp(input[M, N], min=-1.0, max=1.0)",
-        category="Math",
         dims=_PLAIN,
         attributes={"min": (None, 2.0), "max": (None, 0.5)},
         constraints=("min is not None or max is not None",),
@@ -62,9 +63,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "rad2deg(input[M, N])",
-        category="Math",
         dims=_PLAIN,
         reference=lambda input: torch.rad2deg(input),
         description="Radians to degrees: input * 180 / pi.",
@@ -72,9 +72,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "logit(input[M, N]: probability, eps=None)",
-        category="Math",
         dims=_PLAIN,
         attributes={"eps": (0.125, 0.001)},
         reference=lambda input, eps: torch.logit(input, eps),
@@ -85,9 +84,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "lerp(input[M, N], end[M, N], weight=0.5)",
-        category="Math",
         dims=_PLAIN,
         attributes={"weight": (0.25, 1.0, 2.0)},
         reference=lambda input, end, weight: torch.lerp(input, end, weight),
@@ -97,9 +95,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE_PAIR,
     ),
-    task(
+    _task(
         "addcmul(input[M, N], tensor1[M, N], tensor2[M, N], value=1.0)",
-        category="Math",
         dims=_PLAIN,
         attributes={"value": (0.5, -2.0)},
         reference=_addcmul,
@@ -108,9 +105,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 16, "N": 64},
         perf=_LARGE_TRIPLE,
     ),
-    task(
+    _task(
         "gcd(input[N]: int32, other[N]: int32)",
-        category="Math",
         dims={"N": Dim(symbol="N", role="channel", high=4097)},
         outputs=(Output(dtype="int32", compare="exact"),),
         dtypes=("float32",),
@@ -120,9 +116,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 256},
         perf=({"N": 2**20}, {"N": 2**23}, {"N": 2**26}),
     ),
-    task(
+    _task(
         "cumsum(input[M, N])",
-        category="Math",
         dims=_ROWS,
         reference=lambda input: input.cumsum(-1),
         description="Running sum along each row.",
@@ -130,9 +125,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 8, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "reverse_cumsum(input[M, N])",
-        category="Math",
         dims=_ROWS,
         reference=lambda input: input.flip(-1).cumsum(-1).flip(-1),
         description="Running sum along each row from its end: out[i, j] = sum of input[i, j:].",
@@ -140,7 +134,7 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 8, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "count_nonzero(input[M, N]: bool)",
         category="Reduce",
         dims=_ROWS,
@@ -152,7 +146,7 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 16, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "amax(input[M, N])",
         category="Reduce",
         dims={
@@ -165,9 +159,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "masked_softmax(input[M, N], mask[M, N]: bool)",
-        category="Math",
         dims=_ROWS,
         reference=_masked_softmax,
         description="""Softmax of each row over the elements where mask is True; the others get 0,
@@ -176,7 +169,7 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 16, "N": 128},
         perf=_LARGE_PAIR,
     ),
-    task(
+    _task(
         "gram(input[M, K])",
         category="MatrixMultiply",
         dims={"M": "batch", "K": "contracted"},

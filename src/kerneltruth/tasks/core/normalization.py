@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,46 +29,40 @@ def _layer_norm_by_steps(
     return y if bias is None else y + bias
 
 
+_task = partial(
+    task,
+    category="Normalization",
+    dims=_ROWS,
+    benchmark=_BENCHMARK,
+    tolerance=_TOLERANCE,
+    perf=_LARGE,
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "layer_norm(x[M, N], weight[N]?, bias[N]?, eps=1e-5)",
-        category="Normalization",
-        dims=_ROWS,
         reference=_layer_norm,
         description="""Each row less its mean, over the square root of its (biased) variance plus
             eps; times `weight` and plus `bias`, where they are not None.""",
         flops="8*M*N",
-        benchmark=_BENCHMARK,
-        tolerance=_TOLERANCE,
         admissible=(_layer_norm_by_steps,),
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "rms_norm(x[M, N], weight[N], eps=1e-6)",
-        category="Normalization",
-        dims=_ROWS,
         # Not written out: at working precision PyTorch squares in float32, and so must a kernel.
         reference=lambda x, weight, eps: F.rms_norm(x, x.shape[-1:], weight, eps),
         attributes={"eps": (1e-2,)},
         description="""Each row over the square root of its mean square plus eps, times
             `weight`.""",
         flops="4*M*N",
-        benchmark=_BENCHMARK,
-        tolerance=_TOLERANCE,
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "l2_norm(x[M, N], eps=1e-6)",
-        category="Normalization",
-        dims=_ROWS,
         reference=lambda x, eps: (
             x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(eps)
         ),
         description="Each row over its Euclidean norm, or over eps where the norm is smaller.",
         flops="3*M*N",
-        benchmark=_BENCHMARK,
-        tolerance=_TOLERANCE,
         admissible=(lambda x, eps: x / x.square().sum(-1, True).sqrt().clamp_min(eps),),
-        perf=_LARGE,
     ),
 )

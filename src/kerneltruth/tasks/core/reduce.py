@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -29,32 +31,27 @@ def _logsumexp_by_steps(input: Tensor, dim: int, keepdim: bool) -> Tensor:
     return total if keepdim else total.squeeze(dim)
 
 
+_task = partial(task, category="Reduce", perf=_LARGE, attributes={"keepdim": (True,)})
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "sum(input[M, N], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_ROWS,
         reference=lambda input, dim, keepdim: input.sum(dim, keepdim),
         description="The sum along the last dim; 0 over nothing.",
         flops="M*N",
         benchmark=_UNIFORM,
-        attributes={"keepdim": (True,)},
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "mean(input[M, N], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_ROWS,
         reference=lambda input, dim, keepdim: input.mean(dim, keepdim),
         description="The mean along the last dim; NaN over nothing.",
         flops="M*N",
         benchmark=_UNIFORM,
-        attributes={"keepdim": (True,)},
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "std(input[M, N], dim=-1, correction=1, keepdim=False)",
-        category="Reduce",
         dims=_ROWS,
         reference=_std,
         description="""The standard deviation along the last dim, with N - correction degrees of
@@ -62,22 +59,17 @@ TASKS: tuple[Task, ...] = (
         flops="4*M*N",
         benchmark=_NORMAL,
         attributes={"correction": (0,), "keepdim": (True,)},
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "row_max(input[M, N], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_NONEMPTY,
         reference=lambda input, dim, keepdim: input.amax(dim, keepdim),
         description="The maximum along the last dim; NaN where there is one.",
         flops="M*N",
         benchmark=_UNIFORM,
-        attributes={"keepdim": (True,)},
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "argmax(input_tensor[M, N], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_NONEMPTY,
         reference=lambda input_tensor, dim, keepdim: input_tensor.argmax(dim, keepdim),
         description="""The index of the maximum along the last dim: the first one where there are
@@ -85,19 +77,14 @@ TASKS: tuple[Task, ...] = (
         flops="M*N",
         benchmark=_UNIFORM,
         outputs=(Output(dtype="int64", compare="exact"),),
-        attributes={"keepdim": (True,)},
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "logsumexp(input[M, N], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_ROWS,
         reference=lambda input, dim, keepdim: torch.logsumexp(input, dim, keepdim),
         description="The logarithm of the sum of exponentials along the last dim.",
         flops="4*M*N",
         benchmark=_NORMAL,
-        attributes={"keepdim": (True,)},
         admissible=(_logsumexp_by_steps,),
-        perf=_LARGE,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 
@@ -66,12 +67,12 @@ _PERF = (
     {"N": 64, "C": 256, "O": 256, "H": 56, "W": 56, "P": 3, "Q": 3},
 )
 
+_task = partial(task, category="Convolution", dims=IMAGE, benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "conv2d(input[N, C, H, W], weight[O, C // groups, P, Q], bias[O]?, stride=1, padding=0, "
         "dilation=1, groups=1)",
-        category="Convolution",
-        dims=IMAGE,
         where=SIZES,
         attributes=WINDOWS,
         constraints=CONVOLVABLE,
@@ -84,14 +85,10 @@ TASKS: tuple[Task, ...] = (
             [O, C / groups, P, Q], plus bias [O] per output channel where it is given, as in
             torch.nn.functional.conv2d, in the dtype of the input. {SAYS_WINDOWS}""",
         flops=FLOPS,
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "conv_transpose2d(input[N, C, H, W], weight[C, O // groups, P, Q], bias[O]?, stride=1, "
         "padding=0, output_padding=0, groups=1, dilation=1)",
-        category="Convolution",
-        dims=IMAGE,
         attributes={
             "stride": (2, 3),
             "padding": (1, 2),
@@ -123,7 +120,5 @@ TASKS: tuple[Task, ...] = (
             columns likewise: output_padding adds rows and columns at the end, which hold what
             falls there, plus the bias. It is smaller than stride or dilation.""",
         flops="2*N*O*(C//groups)*P*Q*H*W",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
 )

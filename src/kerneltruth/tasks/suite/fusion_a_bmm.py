@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -110,11 +112,12 @@ def _last(P: int, _shape: str) -> Sizes | int:
     return P if _shape == "int" else (P,)
 
 
+_task = partial(task, category="Fusion", benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         f"fused_bmm_dropout_gelu({_INPUTS}, p=0.5, training=True, inplace=False, "
         "approximate='none')",
-        category="Fusion",
         dims=_DIMS,
         attributes={
             "p": (0.0, 0.1, 1.0),
@@ -136,14 +139,11 @@ TASKS: tuple[Task, ...] = (
             x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'. inplace concerns
             intermediate results only: the inputs are never written.""",
         flops="B*N*P*(2*M + 8)",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(out=True, gradients=True),
     ),
-    task(
+    _task(
         f"fused_bmm_rmsnorm_gelu_dropout({_INPUTS}, normalized_shape:=last, dropout_p=0.1, "
         "eps=1e-5, training=True, approximate='none', _shape='int')",
-        category="Fusion",
         dims=_NORMALIZED,
         where={"last": _last},
         attributes={
@@ -167,19 +167,16 @@ TASKS: tuple[Task, ...] = (
             x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'.
             {_DROPPED.format(p="dropout_p")} A dropped element is 0.""",
         flops="B*N*P*(2*M + 12)",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(
             out=True,
             gradients=True,
             not_tried={"normalized_shape of several dims": "it is P or (P,) in every case"},
         ),
     ),
-    task(
+    _task(
         f"fused_bmm_rmsnorm_gelu_dropout_sub({_INPUTS}, other[*other_shape], "
         "normalized_shape:=last, dropout_p=0.5, training=True, approximate='none', eps=1e-5, "
         "_other='same', _shape='int')",
-        category="Fusion",
         dims=_NORMALIZED,
         where={
             "last": _last,
@@ -209,8 +206,6 @@ TASKS: tuple[Task, ...] = (
             {_DROPPED.format(p="dropout_p")} A dropped element is 0, so that the result there is
             -other.""",
         flops="B*N*P*(2*M + 13)",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(
             out=True,
             gradients=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -127,11 +128,13 @@ def _instance_norm_by_steps(eps: float, **convolution: Any) -> Tensor:
     return centered / torch.sqrt(centered.square().mean((-2, -1), True) + eps)
 
 
+_task = partial(
+    task, category="Fusion", dims=_DIMS, benchmark=_BENCHMARK, perf=_PERF, where=_COUNTS
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         f"fused_conv2d_add({_INPUTS}, other[*other_shape]?, {_SETTINGS}, alpha=1, _other='same')",
-        category="Fusion",
-        dims=_DIMS,
         where={**_COUNTS, "other_shape": _other},
         attributes=_PAIRS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
         promises=Promises(numbers=("other",), out=True),
@@ -142,15 +145,10 @@ TASKS: tuple[Task, ...] = (
             None; other is a tensor that broadcasts to the result. The result has the input's
             dtype.""",
         flops=_FLOPS,
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         f"fused_dropout_relu_batch_norm_conv2d({_INPUTS}, {_SETTINGS}, p=0.5, training=True, "
         "inplace=False)",
-        category="Fusion",
-        dims=_DIMS,
-        where=_COUNTS,
         attributes=_PAIRS | {"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
         constraints=(
             *_CONSTRAINTS,
@@ -174,15 +172,10 @@ TASKS: tuple[Task, ...] = (
             concerns intermediate results only: the inputs are never written. The result has the
             input's dtype.""",
         flops=_FLOPS,
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(recipes=("channel_offsets",)),
     ),
-    task(
+    _task(
         f"fused_gelu_conv2d({_INPUTS}, {_SETTINGS}, approximate='none')",
-        category="Fusion",
-        dims=_DIMS,
-        where=_COUNTS,
         attributes=_PAIRS | {"approximate": ("tanh",)},
         constraints=_CONSTRAINTS,
         reference=_gelu_conv2d,
@@ -192,15 +185,10 @@ TASKS: tuple[Task, ...] = (
             x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'; in the input's
             dtype.""",
         flops=_FLOPS,
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(out=True),
     ),
-    task(
+    _task(
         f"fused_instance_norm_selu_conv2d({_INPUTS}, {_SETTINGS}, eps=1e-5)",
-        category="Fusion",
-        dims=_DIMS,
-        where=_COUNTS,
         attributes=_PAIRS | {"eps": (1e-2,)},
         extended={"padding": ("same", "valid")},
         promises=Promises(
@@ -221,7 +209,5 @@ TASKS: tuple[Task, ...] = (
             track_running_stats keep their defaults and change nothing). A channel has at least
             two elements. The result has the input's dtype.""",
         flops=_FLOPS,
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
 )

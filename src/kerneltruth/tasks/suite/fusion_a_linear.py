@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,12 +33,12 @@ def _elu_by_exp(
     return torch.where(x > 0, x, alpha * (torch.exp(x) - 1))
 
 
+_task = partial(task, category="Fusion", dims=_DIMS, benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_dropout_sigmoid_linear(input[*shape], weight[O, K], bias[O]?, p=0.5, "
         "training=True, inplace=False)",
-        category="Fusion",
-        dims=_DIMS,
         where={"shape": Variants("_rank", {2: "M, K", 1: "K", 3: "2, M, K"})},
         attributes={"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
         constraints=("_rank != 1 or M == 1",),
@@ -53,13 +55,9 @@ TASKS: tuple[Task, ...] = (
             by 1 / (1 - p); with p = 1 all are 0. With training False or p = 0 nothing is
             dropped. inplace concerns intermediate results only: the inputs are never written.""",
         flops="M*O*(2*K + 5)",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_elu_linear(input[M, K], weight[O, K], bias[O]?, alpha=1.0, inplace=False)",
-        category="Fusion",
-        dims=_DIMS,
         attributes={"alpha": (0.5, 2.0), "inplace": (True,)},
         reference=lambda input, weight, bias, alpha, inplace: F.elu(
             linear(input, weight, bias), alpha
@@ -70,7 +68,5 @@ TASKS: tuple[Task, ...] = (
             the product is 0. inplace concerns intermediate results only: the inputs are never
             written.""",
         flops="M*O*(2*K + 4)",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -89,12 +91,12 @@ def _cross_entropy_softmax_layernorm(
     return loss, F.layer_norm(torch.softmax(logits, -1), (normalized_shape,), eps=eps)
 
 
+_task = partial(task, category="Fusion", dims=_ROWS, benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_cosine_embedding_loss_with_normalization(input1[N, C], input2[N, C], "
         "target[N]: sign, margin=0, reduction='mean')",
-        category="Fusion",
-        dims=_ROWS,
         attributes={"margin": (0.5, -0.5), "reduction": _REDUCTION},
         reference=_cosine_embedding,
         admissible=(_cosine_embedding_by_steps,),
@@ -103,14 +105,10 @@ TASKS: tuple[Task, ...] = (
             of both and target[n], which is 1 or -1, the loss of the row is 1 - c for 1 and
             max(0, c - margin) for -1; {_REDUCED} The cosine with a row of zeros is 0.""",
         flops="8*N*C",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_cross_entropy_log_softmax(input[N, C], target[N]: index_or(C, ignore_index), "
         "dim=1, weight[C]?: positive, ignore_index=-100, reduction='mean', label_smoothing=0.0)",
-        category="Fusion",
-        dims=_ROWS,
         attributes={
             "dim": (-1, 0),
             "ignore_index": (0,),
@@ -124,15 +122,11 @@ TASKS: tuple[Task, ...] = (
             dim 1 the two are one, for dim 0 both are taken in turn. {_TARGET_LOSS}
             The result has the input's dtype.""",
         flops="6*N*C",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_cross_entropy_softmax_layernorm(logits[N, C], "
         "targets[N]: index_or(C, ignore_index), normalized_shape:=C, weight[C]?: positive, "
         "ignore_index=-100, reduction='mean', label_smoothing=0.0, eps=1e-5)",
-        category="Fusion",
-        dims=_ROWS,
         attributes={
             "ignore_index": (0,),
             "reduction": _REDUCTION,
@@ -154,7 +148,5 @@ TASKS: tuple[Task, ...] = (
             normalized: each row of it less its mean, over the square root of its biased variance
             plus eps, without weight or bias. normalized_shape is the int C.""",
         flops="14*N*C",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -86,12 +87,12 @@ def _fused_hstack_div_divisor(M: int, K: int, L: int, N: int, _rank: int, _other
     return ()
 
 
+_task = partial(task, category="Fusion", dims=_PLANE, benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_add_gelu(input[*input_shape], other[*other_shape], alpha=1, approximate='none', "
         "_rank=2, _other='same')",
-        category="Fusion",
-        dims=_PLANE,
         where={
             "input_shape": _SHAPE,
             "other_shape": _fused_add_gelu_other,
@@ -112,13 +113,9 @@ TASKS: tuple[Task, ...] = (
             'tanh'. The input has any rank; other has its shape or broadcasts to it. The result
             has the input's dtype.""",
         flops="10*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_cos_signbit(input[*shape])",
-        category="Fusion",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         reference=_cos_signbit,
         outputs=(
@@ -130,14 +127,10 @@ TASKS: tuple[Task, ...] = (
             The cosine of an infinity or NaN is NaN, whose sign is not defined. Large arguments are
             reduced as exactly as those near 0.""",
         flops="10*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(recipes=("signed_zeros",)),
     ),
-    task(
+    _task(
         "fused_hardshrink_dropout(input[*shape], p=0.5, training=True, inplace=False, lambd=0.5)",
-        category="Fusion",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         attributes={
             "p": (0.0, 0.1, 1.0),
@@ -160,13 +153,10 @@ TASKS: tuple[Task, ...] = (
             be overwritten by what dropout makes of it. Any rank; the result has the input's shape
             and dtype.""",
         flops="4*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_hstack_div(tensors=[a[*a_shape], b[*b_shape], c[*c_shape]], "
         "divisor[*divisor_shape], rounding_mode=None, _rank=2, _other='same')",
-        category="Fusion",
         dims={"M": "batch", "K": "channel", "L": "channel", "N": "channel"},
         where={
             "a_shape": Variants("_rank", {2: "M, K", 1: "K", 3: "M, K, 2"}),

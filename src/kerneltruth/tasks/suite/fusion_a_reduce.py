@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -160,12 +161,14 @@ def _fused_add_mean_other(M: int, N: int, _rank: int, _other: str) -> Sizes:
     return ()
 
 
+_task = partial(
+    task, category="Fusion", dims=_DIMS, benchmark=_BENCHMARK, perf=_PERF, where={"shape": _SHAPE}
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_add_mean(input[*input_shape], other[*other_shape], dim=None, alpha=1, "
         "keepdim=False, dtype=None, _rank=2, _other='same')",
-        category="Fusion",
-        dims=_DIMS,
         where={
             "input_shape": _SHAPE,
             "other_shape": _fused_add_mean_other,
@@ -186,14 +189,9 @@ TASKS: tuple[Task, ...] = (
             broadcasts to it. {_OVER} The result has the input's dtype, or `dtype` if that is given,
             to which the sums may be converted before or after they are formed.""",
         flops="3*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_exp_mean(input[*shape], dim=None, keepdim=False, dtype=None, _rank=2)",
-        category="Fusion",
-        dims=_DIMS,
-        where={"shape": _SHAPE},
         attributes=_REDUCED | {"dtype": _WIDER},
         constraints=(_FITS,),
         reference=_exp_mean,
@@ -203,15 +201,10 @@ TASKS: tuple[Task, ...] = (
             dtype. If `dtype` is given, the result has it; the exponentials may be formed before the
             conversion or after it.""",
         flops="3*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(out=True),
     ),
-    task(
+    _task(
         "fused_gelu_min(input[*shape], approximate='none', dim=None, keepdim=False)",
-        category="Fusion",
-        dims=_DIMS,
-        where={"shape": _SHAPE},
         attributes={"approximate": ("tanh",), "dim": _ONE_DIM, "keepdim": (True,)},
         constraints=(_FITS, "dim is not None or not keepdim"),
         reference=_gelu_min,
@@ -227,16 +220,11 @@ TASKS: tuple[Task, ...] = (
             any of several; both lack dim, or have it with size 1 if keepdim is True. NaN is less
             than everything. Values have the input's dtype.""",
         flops="10*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(recipes=("mixed_amplitude",), not_tried={"out": SEVERAL_RESULTS}),
     ),
-    task(
+    _task(
         "fused_gelu_std(input[*shape], dim=None, keepdim=False, correction=1, approximate='none', "
         "_rank=2)",
-        category="Fusion",
-        dims=_DIMS,
-        where={"shape": _SHAPE},
         attributes=_REDUCED | {"correction": (0, 2), "approximate": ("tanh",)},
         constraints=(_FITS,),
         reference=_gelu_std,
@@ -245,8 +233,6 @@ TASKS: tuple[Task, ...] = (
             distances from the mean over max(n - correction, 0), n being the number of elements;
             0 / 0 is NaN. {_GELU} {_OVER} The result has the input's dtype.""",
         flops="14*M*N",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(recipes=("exp_edge",), out=True),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -63,16 +64,16 @@ def _is_reconstructed(e: Evidence) -> Iterator[Claim]:
     yield residual("|X - A| / |A|", size(off), whole, e, n)
 
 
+_task = partial(
+    task, category="Fusion", dtypes=("float32",), extended_dtypes=("float64",), outputs=(JUDGED,)
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_cholesky_solve(A[N, N]: spd(_matrix), b[N, K], _matrix='scaled')",
-        category="Fusion",
         dims=_DIMS,
         attributes={"_matrix": ("spread",)},
         values=_MODERATE,
-        dtypes=("float32",),
-        extended_dtypes=("float64",),
-        outputs=(JUDGED,),
         reference=_solve,
         contract=_is_solution,
         description=f"""x [N, K] with A @ x = b for a symmetric positive definite matrix A [N, N]
@@ -82,15 +83,11 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 32, "K": 4},
         perf=tuple({"N": n, "K": 64} for n in _SIZES),
     ),
-    task(
+    _task(
         "fused_lu_solve(A[N, N]: matrix(_matrix), b[N], _matrix='shuffled')",
-        category="Fusion",
         dims={"N": _N},
         attributes={"_matrix": ("spread",)},
         values=_MODERATE,
-        dtypes=("float32",),
-        extended_dtypes=("float64",),
-        outputs=(JUDGED,),
         reference=_solve,
         contract=_is_solution,
         description=f"""x [N] with A @ x = b for an invertible matrix A [N, N] and a vector b [N],
@@ -100,16 +97,12 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 32},
         perf=tuple({"N": n} for n in _SIZES),
     ),
-    task(
+    _task(
         "fused_qr_solve(A[M, N]: matrix(_matrix), b[M, K], _matrix='shuffled')",
-        category="Fusion",
         dims={"M": _M, **_DIMS},
         attributes={"_matrix": ("spread", "steep")},
         constraints=("M >= N",),
         values=_MODERATE,
-        dtypes=("float32",),
-        extended_dtypes=("float64",),
-        outputs=(JUDGED,),
         reference=_least_squares,
         contract=least_squares,
         description=f"""x [N, K] that makes |A @ x - b| least in each column, for a matrix A [M, N]
@@ -119,14 +112,10 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 16, "K": 4},
         perf=tuple({"M": n, "N": n // 2, "K": 64} for n in _SIZES),
     ),
-    task(
+    _task(
         "fused_svd_reconstruct(A[M, N]: matrix(_matrix), _matrix='raw')",
-        category="Fusion",
         dims={"M": _M, "N": _N},
         attributes={"_matrix": ("spread", "shuffled", "flat", "deficient")},
-        dtypes=("float32",),
-        extended_dtypes=("float64",),
-        outputs=(JUDGED,),
         reference=_reconstruct,
         contract=_is_reconstructed,
         description=f"""A matrix A [M, N] put together again from its singular value decomposition,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -211,10 +212,11 @@ def _with_prefix(values: Mapping[str, tuple[Scalar, ...]]) -> dict[str, tuple[Sc
     return {f"conv_{name}": v for name, v in values.items()}
 
 
+_task = partial(task, category="Fusion", benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         f"fused_leaky_relu_conv2d({_CONV}, negative_slope=0.01, inplace=False)",
-        category="Fusion",
         dims=_dims(),
         where=_SIZES,
         attributes={**_VARIED, "negative_slope": (0.25, 0.0), "inplace": (True,)},
@@ -225,12 +227,9 @@ TASKS: tuple[Task, ...] = (
             where it is negative. `inplace` speaks of the convolution's result, not of an input:
             inputs stay as they are.""",
         flops=_flops(),
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         f"fused_relu_conv2d({_CONV}, inplace=False)",
-        category="Fusion",
         dims=_dims(),
         where=_SIZES,
         attributes={**_MORE, "inplace": (True,)},
@@ -240,15 +239,12 @@ TASKS: tuple[Task, ...] = (
             NaN. `inplace` speaks of the convolution's result, not of an input: inputs stay as they
             are.""",
         flops=_flops(),
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_pixel_shuffle_conv2d(input[N, C, H, W], "
         "weight[O * upscale_factor * upscale_factor, C // groups, KH, KW], "
         "bias[O * upscale_factor * upscale_factor]?, stride=1, padding=0, dilation=1, groups=1, "
         "upscale_factor=2)",
-        category="Fusion",
         dims=_dims(),
         where=_SIZES,
         attributes={**_VARIED, "upscale_factor": (3, 1)},
@@ -260,13 +256,10 @@ TASKS: tuple[Task, ...] = (
             many rows and columns, and out[n, c, h * r + i, w * r + j] is the convolution's channel
             c * r * r + i * r + j at (h, w).""",
         flops=_flops(out="O * upscale_factor * upscale_factor"),
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         f"fused_relu_batch_norm_conv2d({_CONV}, running_mean[O], running_var[O]: positive, "
         "bn_weight[O]?, bn_bias[O]?, training=False, momentum=0.1, eps=1e-5, inplace=False)",
-        category="Fusion",
         dims=_dims(channels=256),
         where=_SIZES,
         attributes={
@@ -293,19 +286,16 @@ TASKS: tuple[Task, ...] = (
             (1 - momentum) * running + momentum * batch's, where this variance is the unbiased one.
             Last ReLU. `inplace` speaks of intermediate results only.""",
         flops=_flops(),
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(
             recipes=("channel_offsets",),
             not_tried={"running_mean=None": "PyTorch needs statistics unless it trains"},
         ),
     ),
-    task(
+    _task(
         "fused_relu_max_pool2d_conv2d(input[N, C, H, W], weight[O, C // conv_groups, KH, KW], "
         "bias[O]?, conv_stride=1, conv_padding=0, conv_dilation=1, conv_groups=1, "
         "pool_kernel_size=2, pool_stride=None, pool_padding=0, pool_dilation=1, "
         "pool_ceil_mode=False, inplace=False)",
-        category="Fusion",
         dims=_dims(),
         where={**_CONV_SIZES, **_POOLED},
         attributes={
@@ -326,14 +316,11 @@ TASKS: tuple[Task, ...] = (
             windows up, but a window starts within the image or its left padding. NaN wins. Last
             ReLU. `inplace` speaks of intermediate results only.""",
         flops=_flops("conv_"),
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_silu_layer_norm_conv2d(x[N, C, H, W], weight[O]: ones, "
         "conv_weight[O, C // conv_groups, KH, KW], conv_bias[O]?, conv_stride=1, conv_padding=0, "
         "conv_dilation=1, conv_groups=1, ln_eps=1e-5)",
-        category="Fusion",
         dims=_dims(channels=256),
         where=_CONV_SIZES,
         attributes={**_with_prefix(_VARIED), "ln_eps": (0.25, 4.0)},
@@ -346,8 +333,6 @@ TASKS: tuple[Task, ...] = (
             the mean, over the square root of the biased variance plus ln_eps; `weight` holds O
             ones, so nothing is multiplied. Last SiLU, x * sigmoid(x).""",
         flops=_flops("conv_"),
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(recipes=("common_offset",)),
     ),
 )

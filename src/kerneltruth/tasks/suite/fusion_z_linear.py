@@ -91,11 +91,12 @@ def _mv_sigmoid_sub(input: Tensor, vec: Tensor, other: Tensor, alpha: float) -> 
     return torch.sigmoid(input @ vec) - alpha * other
 
 
+_task = partial(task, category="Fusion", benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_layer_norm_relu_linear(input[*shape], weight[O, K], bias[O]?, "
         "normalized_shape:=trailing, eps=1e-5, elementwise_affine=True, _rank=2, _trailing=1)",
-        category="Fusion",
         dims=_NORMALIZED,
         where={
             "trailing": lambda M, O, _trailing: (O,) if _trailing == 1 else (M, O),
@@ -118,8 +119,6 @@ TASKS: tuple[Task, ...] = (
             bias, whatever elementwise_affine says. Where ReLU leaves only zeros the result is 0.
             The result has the input's dtype and leading dims, and O columns.""",
         flops="2*M*K*O + 10*M*O",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(
             recipes=("common_offset",),
             not_tried={
@@ -128,10 +127,9 @@ TASKS: tuple[Task, ...] = (
             },
         ),
     ),
-    task(
+    _task(
         "fused_log_softmax_linear(input[*shape], weight[O, K], bias[O]?, dim=-1, dtype=None, "
         "_rank=2)",
-        category="Fusion",
         dims=_NORMALIZED,
         where={"shape": _SHAPE},
         attributes={"dim": (0, 1), "dtype": ("torch.float64",), "_rank": (1, 3)},
@@ -148,13 +146,10 @@ TASKS: tuple[Task, ...] = (
             not overflow. If dtype is given, the inputs are converted to it first, and the result
             has it; or only the result of the linear layer is.""",
         flops="2*M*K*O + 6*M*O",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_softplus_linear(input[*shape], weight[O, K], bias[O]?, beta=1, threshold=20, "
         "_rank=2)",
-        category="Fusion",
         dims=_LAYER,
         where={"shape": _SHAPE},
         attributes={"beta": (2.0, 0.5), "threshold": (5.0,), "_rank": _RANKS},
@@ -165,12 +160,9 @@ TASKS: tuple[Task, ...] = (
             input[..., K] and weight[O, K]; then softplus log(1 + exp(beta * x)) / beta, and x
             itself where beta * x > threshold. exp must not overflow.""",
         flops="2*M*K*O + 8*M*O",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_tanh_linear(input[*shape], weight[O, K], bias[O]?, _rank=2)",
-        category="Fusion",
         dims=_LAYER,
         where={"shape": _SHAPE},
         attributes={"_rank": _RANKS},
@@ -180,12 +172,9 @@ TASKS: tuple[Task, ...] = (
             input[..., K] and weight[O, K]; then the hyperbolic tangent, over the whole range of
             the dtype: large values give 1 or -1, never NaN.""",
         flops="2*M*K*O + 8*M*O",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "fused_mv_sigmoid_sub(input[M, K], vec[K], other[*shape], alpha=1)",
-        category="Fusion",
         dims={"M": "channel", "K": "contracted"},
         where={"shape": Variants("_other", {"same": "M", "one": "1", "scalar": ""})},
         attributes={"alpha": (2.0, -0.5)},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -47,11 +49,11 @@ def _sub_gelu_by_steps(input: Tensor, other: Tensor, alpha: float, approximate: 
     return _gelu_by_steps(input - alpha * other, approximate)
 
 
+_task = partial(task, category="Fusion", dims=_PLANE, benchmark=_NORMAL, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_log_tanh(input[*shape]: positive, _rank=2)",
-        category="Fusion",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         attributes=_RANK,
         reference=lambda input: torch.tanh(torch.log(input)),
@@ -61,14 +63,11 @@ TASKS: tuple[Task, ...] = (
             input's, of any rank.""",
         flops="10*M*N",
         benchmark=Benchmark(dims=_SMALL, distribution="uniform"),
-        perf=_PERF,
         promises=Promises(out=True),
     ),
-    task(
+    _task(
         "fused_masked_select_add_gelu(input[M, N], mask[*shape]: mask, other=1.0, alpha=1, "
         "approximate='none')",
-        category="Fusion",
-        dims=_PLANE,
         where={"shape": Variants("_mask", {"same": "M, N", "row": "N"})},
         attributes={"other": (0.125, -3.0), "alpha": (0.5, -2.0), "approximate": ("tanh",)},
         extended={"_mask": ("row",)},
@@ -80,19 +79,15 @@ TASKS: tuple[Task, ...] = (
             the sum: x * Phi(x), or with approximate="tanh"
             0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The dtype is the input's.""",
         flops="10*M*N",
-        benchmark=_NORMAL,
-        perf=_PERF,
         promises=Promises(
             out=True,
             gradients=True,
             not_tried={"other as a tensor": "it is a number in every case"},
         ),
     ),
-    task(
+    _task(
         "fused_mul_sub(input[M, N], other_mul[*other_mul_shape], other_sub[*other_sub_shape], "
         "alpha=1)",
-        category="Fusion",
-        dims=_PLANE,
         where={
             "other_mul_shape": Variants("_mul", {"same": "M, N", "row": "N", "column": "M, 1"}),
             "other_sub_shape": Variants("_sub", {"same": "M, N", "row": "N", "column": "M, 1"}),
@@ -109,14 +104,10 @@ TASKS: tuple[Task, ...] = (
             other_sub broadcast to the input's shape. alpha multiplies other_sub alone; 0 * inf is
             NaN also where alpha is 0.""",
         flops="3*M*N",
-        benchmark=_NORMAL,
-        perf=_PERF,
         promises=Promises(numbers=("other_mul", "other_sub"), out=True),
     ),
-    task(
+    _task(
         "fused_relu_sqrt(input[*shape], inplace=False, _rank=2)",
-        category="Fusion",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         attributes={"inplace": (True,), **_RANK},
         # The prompt does not say where the result lies if both are given.
@@ -127,15 +118,11 @@ TASKS: tuple[Task, ...] = (
             negative elements give 0 and NaN stays NaN. Shape and dtype are the input's. With
             `inplace` the input may be overwritten and returned.""",
         flops="2*M*N",
-        benchmark=_NORMAL,
         extended_dtypes=("float64",),
-        perf=_PERF,
         promises=Promises(out=True),
     ),
-    task(
+    _task(
         "fused_sub_gelu(input[M, N], other[*shape], alpha=1, approximate='none')",
-        category="Fusion",
-        dims=_PLANE,
         where={"shape": Variants("_other", {"same": "M, N", "row": "N", "column": "M, 1"})},
         attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",)},
         extended={"_other": _BROADCAST},
@@ -145,13 +132,10 @@ TASKS: tuple[Task, ...] = (
             the input's shape), then x * Phi(x) with the normal distribution function Phi, or with
             approximate="tanh" 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).""",
         flops="10*M*N",
-        benchmark=_NORMAL,
-        perf=_PERF,
         promises=Promises(numbers=("other",), out=True),
     ),
-    task(
+    _task(
         "fused_tile_exp(input[*shape], dims=(2, 1))",
-        category="Fusion",
         dims={"M": "batch", "N": "spatial"},
         where={"shape": Variants("_rank", {2: "M, N", 1: "N"})},
         attributes={"dims": ((2,), (1, 3), (2, 1, 2), (3, 2))},
@@ -161,8 +145,6 @@ TASKS: tuple[Task, ...] = (
             has dims, ones are put before them; where it has more, the input gets leading dims of
             size 1. exp overflows to infinity and underflows to 0 as the dtype does.""",
         flops="4*M*N*dims[0]",
-        benchmark=_NORMAL,
-        perf=_PERF,
         promises=Promises(out=True, gradients=True),
     ),
 )

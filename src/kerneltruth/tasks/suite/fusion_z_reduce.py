@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -82,11 +83,12 @@ def _repeated(shape: Sizes, repeats: int, dim: int | None, _sized: bool) -> int 
     return repeats * (math.prod(shape) if dim is None else shape[dim])
 
 
+_task = partial(task, category="Fusion", perf=_LARGE)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "fused_repeat_interleave_log_softmax(input[*shape], repeats=2, dim=None, "
         "output_size:=repeated, dtype=None, _rank=2, _sized=False)",
-        category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
             "N": Dim(symbol="N", role="reduced", low=1),
@@ -113,12 +115,10 @@ TASKS: tuple[Task, ...] = (
             it.""",
         flops="6*M*N*repeats",
         benchmark=Benchmark(dims={"M": 8, "N": 256}, distribution="normal"),
-        perf=_LARGE,
         promises=Promises(out=True, gradients=True),
     ),
-    task(
+    _task(
         "fused_softmax_log(input[*shape]: positive, dim=-1, dtype=None)",
-        category="Fusion",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
         where={"shape": _SHAPE},
         attributes={"dim": (0, 1, -2), "dtype": _WIDER},
@@ -134,11 +134,9 @@ TASKS: tuple[Task, ...] = (
             converted first.""",
         flops="7*M*N",
         benchmark=Benchmark(dims={"M": 8, "N": 256}, distribution="uniform"),
-        perf=_LARGE,
     ),
-    task(
+    _task(
         "fused_sum_std(input[*shape], dim=1, keepdim=False, dtype=None, correction=1)",
-        category="Fusion",
         dims={
             "M": Dim(symbol="M", role="reduced", low=1),
             "N": Dim(symbol="N", role="reduced", low=1),
@@ -157,13 +155,11 @@ TASKS: tuple[Task, ...] = (
             first, and the result has it.""",
         flops="M*N",
         benchmark=Benchmark(dims={"M": 16, "N": 128}, distribution="normal"),
-        perf=_LARGE,
         promises=Promises(recipes=("far_from_zero",), out=True),
     ),
-    task(
+    _task(
         "fused_pairwise_distance_normalize(x1[M, D], x2[N, D], p_norm=2.0, eps_norm=1e-12, "
         "eps_distance=1e-6, keepdim=False)",
-        category="Fusion",
         dims={"M": "batch", "N": "channel", "D": Dim(symbol="D", role="reduced", low=1)},
         attributes={
             "p_norm": (1.0, 3.0),

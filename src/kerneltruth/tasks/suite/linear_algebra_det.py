@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from kerneltruth.tasks.linear import (
+    BATCH,
+    BATCHES,
+    DTYPES,
     JUDGED,
     THRESHOLD,
+    count_of_matrices,
     finite,
     form_unless_unpivoted,
     given,
@@ -17,23 +22,9 @@ from kerneltruth.tasks.linear import (
     wide,
     worst,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Task, Variants, task
-
-_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
-
-
-def _count(B: int, _rank: int) -> int:
-    if _rank == 2:
-        return 1
-    if _rank == 3:
-        return B
-    return 2 * B
-
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Task, task
 
 _B, _N = Dim(symbol="B", role="batch", low=1), Dim(symbol="N", role="reduced", low=1, tried=65)
-# As the prompts have it: float, double, cfloat and cdouble.
-_DTYPES = ("float32", "float64", "complex64", "complex128")
-_BATCHES = (3, 4)
 # Products of pivots in any order stay well within float32's range.
 _LEAST, _MOST = 1e-30, 1e30
 # Larger ones take seconds to judge.
@@ -77,16 +68,15 @@ def _is_det(e: Evidence) -> Iterator[Claim]:
     yield Claim("error / what rounding A may do to its determinant", worst(error, allowed), 1.0)
 
 
+_task = partial(task, category="LinearAlgebra", dtypes=("float32",), outputs=(JUDGED,))
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "det(A[*batch, N, N]: matrix(_matrix), _matrix='shuffled', _rank=2)",
-        category="LinearAlgebra",
         dims={"B": _B, "N": _N},
-        where={"batch": _BATCH, "count": _count},
-        attributes={"_matrix": ("spread", "raw"), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
-        outputs=(JUDGED,),
+        where={"batch": BATCH, "count": count_of_matrices},
+        attributes={"_matrix": ("spread", "raw"), "_rank": BATCHES},
+        extended_dtypes=DTYPES[1:],
         reference=_det,
         contract=_is_det,
         description=f"""The determinant of each square matrix A [N, N], with its sign; A needs
@@ -94,17 +84,14 @@ TASKS: tuple[Task, ...] = (
         flops="2*N**3/3*count",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "determinant_lu(A[*batch, N, N]: matrix(form), pivot=True, _matrix='shuffled', _rank=2)",
-        category="LinearAlgebra",
         dims={"B": _B, "N": _N},
-        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
-        attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
-        outputs=(JUDGED,),
+        where={"form": form_unless_unpivoted, "batch": BATCH, "count": count_of_matrices},
+        attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": BATCHES},
+        extended_dtypes=DTYPES[1:],
         reference=_det_lu,
         contract=_is_det,
         description=f"""The determinant of each square matrix A [N, N] through its LU decomposition
@@ -114,16 +101,13 @@ TASKS: tuple[Task, ...] = (
         flops="2*N**3/3*count",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "determinant_via_qr(A[N, N]: matrix(_matrix), mode='reduced', _matrix='shuffled')",
-        category="LinearAlgebra",
         dims={"N": _N},
         attributes={"mode": ("complete",), "_matrix": ("spread",)},
-        dtypes=("float32",),
         extended_dtypes=("float64", "complex64"),
-        outputs=(JUDGED,),
         reference=_det_qr,
         contract=_is_det,
         description=f"""The determinant of a square matrix A [N, N] through its QR decomposition:

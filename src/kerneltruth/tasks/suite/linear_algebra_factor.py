@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from kerneltruth.tasks.linear import (
+    BATCH,
+    BATCHES,
+    DTYPES,
     HOW_A_FACTOR,
+    count_of_matrices,
     exactly,
     finite,
     form_of_indefinite,
@@ -32,24 +37,9 @@ from kerneltruth.tasks.spec import (
     Promises,
     Role,
     Task,
-    Variants,
     task,
 )
 
-_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
-
-
-def _count(B: int, _rank: int) -> int:
-    if _rank == 2:
-        return 1
-    if _rank == 3:
-        return B
-    return 2 * B
-
-
-# As the prompts have it: float, double, cfloat and cdouble.
-_DTYPES = ("float32", "float64", "complex64", "complex128")
-_BATCHES = (3, 4)
 _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
 
 
@@ -209,15 +199,14 @@ def _undone(LD: Tensor, blocks: list[tuple[int, int, int]], *, symmetric: bool) 
     return made
 
 
+_task = partial(task, category="LinearAlgebra", dtypes=("float32",), extended_dtypes=DTYPES[1:])
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "cholesky(A[*batch, N, N]: spd(_matrix), upper=False, _matrix='scaled', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims("N"),
-        where={"batch": _BATCH, "count": _count},
-        attributes={"upper": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
+        where={"batch": BATCH, "count": count_of_matrices},
+        attributes={"upper": (True,), "_matrix": ("spread",), "_rank": BATCHES},
         outputs=(named("out"),),
         reference=_cholesky,
         contract=_is_cholesky,
@@ -228,16 +217,13 @@ TASKS: tuple[Task, ...] = (
         flops="N**3/3*count",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 2048}),
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "ldl_factor(A[*batch, N, N]: indefinite(form), hermitian=False, _matrix='scaled', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims("N"),
-        where={"form": form_of_indefinite, "batch": _BATCH, "count": _count},
-        attributes={"hermitian": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
+        where={"form": form_of_indefinite, "batch": BATCH, "count": count_of_matrices},
+        attributes={"hermitian": (True,), "_matrix": ("spread",), "_rank": BATCHES},
         outputs=(named("LD"), Output(name="pivots", dtype="int32", compare="contract")),
         reference=_ldl,
         contract=_is_ldl,
@@ -256,16 +242,13 @@ TASKS: tuple[Task, ...] = (
         flops="N**3/3*count",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}),
-        promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
+        promises=Promises(dtypes=DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
-    task(
+    _task(
         "lu(A[*batch, M, N]: matrix(form), pivot=True, _matrix='raw', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims("M", "N"),
-        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
-        attributes={"pivot": (False,), "_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
+        where={"form": form_unless_unpivoted, "batch": BATCH, "count": count_of_matrices},
+        attributes={"pivot": (False,), "_matrix": ("spread", "shuffled"), "_rank": BATCHES},
         outputs=(named("P"), named("L"), named("U")),
         reference=_lu,
         contract=_is_lu,
@@ -281,25 +264,22 @@ TASKS: tuple[Task, ...] = (
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 2048)),
         promises=Promises(
-            dtypes=_DTYPES,
+            dtypes=DTYPES,
             not_tried={
                 "out": SEVERAL_RESULTS,
                 "gradients": "they follow the pivots, of which several choices may be right",
             },
         ),
     ),
-    task(
+    _task(
         "qr(A[*batch, M, N]: matrix(_matrix), mode='reduced', _matrix='raw', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims("M", "N"),
-        where={"batch": _BATCH, "count": _count},
+        where={"batch": BATCH, "count": count_of_matrices},
         attributes={
             "mode": ("complete", "r"),
             "_matrix": ("spread", "shuffled"),
-            "_rank": _BATCHES,
+            "_rank": BATCHES,
         },
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
         outputs=(named("Q"), named("R")),
         reference=_qr,
         contract=_is_qr,
@@ -315,7 +295,7 @@ TASKS: tuple[Task, ...] = (
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 2048)),
         promises=Promises(
-            dtypes=_DTYPES,
+            dtypes=DTYPES,
             not_tried={
                 "out": SEVERAL_RESULTS,
                 "gradients": "they follow the signs of R's diagonal, which are free",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from kerneltruth.tasks.linear import (
+    BATCH,
+    BATCHES,
+    DTYPES,
     HOW_A_SOLUTION,
     JUDGED,
     columns,
+    count_of_matrices,
     finite,
     flushed,
     form_of_indefinite,
@@ -23,21 +28,9 @@ from kerneltruth.tasks.linear import (
 )
 from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, Variants, task
 
-_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
 _SIDES = Variants("_b", {"matrix": "K", "vector": ""})
 
 
-def _count(B: int, _rank: int) -> int:
-    if _rank == 2:
-        return 1
-    if _rank == 3:
-        return B
-    return 2 * B
-
-
-# As the prompts have it: float, double, cfloat and cdouble.
-_DTYPES = ("float32", "float64", "complex64", "complex128")
-_BATCHES = (3, 4)
 _DIMS: dict[str, Role | Dim] = {
     "B": Dim(symbol="B", role="batch", low=1),
     "N": Dim(symbol="N", role="reduced", low=1, tried=129),
@@ -115,21 +108,20 @@ def _is_inverse(e: Evidence) -> Iterator[Claim]:
     yield residual("|A X - I| or |X A - I| / (|A| |X|)", error, size(a) * size(X), e)
 
 
+_task = partial(task, category="LinearAlgebra", dtypes=("float32",), outputs=(JUDGED,))
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "cholesky_solve(B[*batch, N, K], L[*batch, N, N]: triangular(form), upper=False)",
-        category="LinearAlgebra",
         dims=_DIMS,
         where={
             "form": lambda upper: "upper" if upper else "lower",
-            "batch": _BATCH,
-            "count": _count,
+            "batch": BATCH,
+            "count": count_of_matrices,
         },
         attributes={"upper": (True,)},
         values=_MODERATE,
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
-        outputs=(JUDGED,),
+        extended_dtypes=DTYPES[1:],
         reference=_cholesky_solve,
         contract=_is_cholesky_solution,
         description=f"""X of B's shape [N, K] with (L @ L.T) @ X = B for a lower triangular L, or
@@ -139,17 +131,14 @@ TASKS: tuple[Task, ...] = (
         flops="2*N*N*K*count",
         benchmark=_BENCHMARK,
         perf=_PERF,
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "invert_matrix_lu(A[*batch, N, N]: matrix(form), pivot=True, _matrix='shuffled', _rank=2)",
-        category="LinearAlgebra",
         dims={"B": _DIMS["B"], "N": _DIMS["N"]},
-        where={"form": form_unless_unpivoted, "batch": _BATCH, "count": _count},
-        attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
-        outputs=(JUDGED,),
+        where={"form": form_unless_unpivoted, "batch": BATCH, "count": count_of_matrices},
+        attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": BATCHES},
+        extended_dtypes=DTYPES[1:],
         reference=_inverse,
         contract=_is_inverse,
         description=f"""The inverse X of an invertible matrix A [N, N] through its LU decomposition,
@@ -160,19 +149,16 @@ TASKS: tuple[Task, ...] = (
         flops="2*N**3*count",
         benchmark={"B": 2, "N": 32},
         perf=tuple({"B": 4, "N": n} for n in (256, 2048)),
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "solve(A[*batch, N, N]: matrix(_matrix), B[*batch, N, *sides], _b='matrix', "
         "_matrix='shuffled', _rank=2)",
-        category="LinearAlgebra",
         dims=_DIMS,
-        where={"batch": _BATCH, "sides": _SIDES, "count": _count},
-        attributes={"_b": ("vector",), "_matrix": ("spread",), "_rank": _BATCHES},
+        where={"batch": BATCH, "sides": _SIDES, "count": count_of_matrices},
+        attributes={"_b": ("vector",), "_matrix": ("spread",), "_rank": BATCHES},
         values=_MODERATE,
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
-        outputs=(JUDGED,),
+        extended_dtypes=DTYPES[1:],
         reference=_solve,
         contract=_is_solution,
         description=f"""X of B's shape with A @ X = B for a general invertible matrix A [N, N],
@@ -182,23 +168,20 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(
-            dtypes=_DTYPES,
+            dtypes=DTYPES,
             out=True,
             not_tried={"left": "the published entry has no such parameter"},
         ),
     ),
-    task(
+    _task(
         "solve_and_add_scaled_vector(A[N, N]: triangular('upper'), b[N, K], y[N, *shape], "
         "alpha=0.5)",
-        category="LinearAlgebra",
         dims={s: _DIMS[s] for s in ("N", "K")},
         where={"shape": Variants("_y", {"column": "1", "matrix": "K"})},
         attributes={"alpha": (-2.0, 0.0, 1.0)},
         extended={"_y": ("matrix",)},
         values=_MODERATE,
-        dtypes=("float32",),
         extended_dtypes=("float64",),
-        outputs=(JUDGED,),
         reference=_solve_and_add,
         contract=_is_solution_plus,
         description=f"""x + alpha * y, of b's shape [N, K], where A @ x = b for an upper triangular
@@ -209,22 +192,24 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 32, "K": 4},
         perf=tuple({"N": n, "K": 64} for n in (256, 2048)),
     ),
-    task(
+    _task(
         "solve_symmetric_ldl(A[*batch, N, N]: indefinite(form), b[*batch, N, *sides], "
         "hermitian=False, _b='vector', _matrix='scaled', _rank=2)",
-        category="LinearAlgebra",
         dims=_DIMS,
-        where={"form": form_of_indefinite, "batch": _BATCH, "sides": _SIDES, "count": _count},
+        where={
+            "form": form_of_indefinite,
+            "batch": BATCH,
+            "sides": _SIDES,
+            "count": count_of_matrices,
+        },
         attributes={
             "hermitian": (True,),
             "_b": ("matrix",),
             "_matrix": ("spread",),
-            "_rank": _BATCHES,
+            "_rank": BATCHES,
         },
         values=_MODERATE,
-        dtypes=("float32",),
         extended_dtypes=("float64", "complex64"),
-        outputs=(JUDGED,),
         reference=_solve_ldl,
         contract=_is_ldl_solution,
         description=f"""X of b's shape with A @ X = b for a symmetric, invertible, indefinite matrix

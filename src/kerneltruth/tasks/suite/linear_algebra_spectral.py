@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from kerneltruth.tasks.linear import (
+    BATCH,
+    BATCHES,
+    DTYPES,
     HOW_A_FACTOR,
     HOW_A_PRODUCT,
     between,
     beyond_tf32,
     columns,
+    count_of_matrices,
     finite,
     given,
     looks_like_tf32,
@@ -31,24 +36,9 @@ from kerneltruth.tasks.spec import (
     Promises,
     Role,
     Task,
-    Variants,
     task,
 )
 
-_BATCH = Variants("_rank", {2: "", 3: "B", 4: "2, B"})
-
-
-def _count(B: int, _rank: int) -> int:
-    if _rank == 2:
-        return 1
-    if _rank == 3:
-        return B
-    return 2 * B
-
-
-# As the prompts have it: float, double, cfloat and cdouble.
-_DTYPES = ("float32", "float64", "complex64", "complex128")
-_BATCHES = (3, 4)
 _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
 # A singular value this close to the cut, relative to it, may fall on either side.
 _AT_THE_CUT = 0.01
@@ -206,15 +196,19 @@ def _is_power(e: Evidence) -> Iterator[Claim]:
 # PyTorch finds eigenvalues of general matrices on the host: of larger ones a call takes seconds.
 _ON_THE_HOST = ({"B": 4, "N": 64}, {"B": 1, "N": 128})
 
+_task = partial(
+    task,
+    category="LinearAlgebra",
+    dtypes=("float32",),
+    extended_dtypes=DTYPES[1:],
+    where={"batch": BATCH, "count": count_of_matrices},
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "eig(A[*batch, N, N]: matrix(_matrix), _matrix='raw', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims(0, 65, "N"),
-        where={"batch": _BATCH, "count": _count},
-        attributes={"_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
+        attributes={"_matrix": ("spread", "shuffled"), "_rank": BATCHES},
         outputs=tuple(
             Output(name=n, dtype="complex", compare="contract")
             for n in ("eigenvalues", "eigenvectors")
@@ -231,23 +225,19 @@ TASKS: tuple[Task, ...] = (
         flops="25*N**3*count",
         benchmark={"B": 2, "N": 16},
         perf=_ON_THE_HOST,
-        promises=Promises(dtypes=_DTYPES),
+        promises=Promises(dtypes=DTYPES),
     ),
-    task(
+    _task(
         "low_rank_svd_approximation(A[*batch, M, N]: matrix(_matrix), k=2, full_matrices=True, "
         "_matrix='raw', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims(1, 65, "M", "N"),
-        where={"batch": _BATCH, "count": _count},
         attributes={
             "k": (1, 3, 5),
             "full_matrices": (False,),
             "_matrix": ("spread", "shuffled", "flat", "deficient"),
-            "_rank": _BATCHES,
+            "_rank": BATCHES,
         },
         constraints=("k <= min(M, N)",),
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_low_rank,
         contract=_is_low_rank,
@@ -261,20 +251,16 @@ TASKS: tuple[Task, ...] = (
         flops="8*M*N*min(M, N)*count",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512)),
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "matrix_power_eig(A[*batch, N, N]: spd(_matrix), k=2.0, _matrix='scaled', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims(1, 65, "N"),
-        where={"batch": _BATCH, "count": _count},
         attributes={
             "k": (0.5, -1.0, 3.0, 0.0, -0.5),
             "_matrix": ("spread",),
-            "_rank": _BATCHES,
+            "_rank": BATCHES,
         },
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_power,
         contract=_is_power,
@@ -286,22 +272,18 @@ TASKS: tuple[Task, ...] = (
         flops="12*N**3*count",
         benchmark={"B": 2, "N": 16},
         perf=_ON_THE_HOST,
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "pseudoinverse_svd(A[*batch, M, N]: matrix(_matrix), full_matrices=True, rcond=1e-15, "
         "_matrix='shuffled', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims(1, 65, "M", "N"),
-        where={"batch": _BATCH, "count": _count},
         attributes={
             "full_matrices": (False,),
             "rcond": (0.3, 0.03),
             "_matrix": ("spread", "flat"),
-            "_rank": _BATCHES,
+            "_rank": BATCHES,
         },
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_pseudoinverse,
         contract=_is_pseudoinverse,
@@ -317,20 +299,16 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N*min(M, N)*count",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512)),
-        promises=Promises(dtypes=_DTYPES, out=True),
+        promises=Promises(dtypes=DTYPES, out=True),
     ),
-    task(
+    _task(
         "svd(A[*batch, M, N]: matrix(_matrix), full_matrices=True, _matrix='raw', _rank=2)",
-        category="LinearAlgebra",
         dims=_dims(1, 65, "M", "N"),
-        where={"batch": _BATCH, "count": _count},
         attributes={
             "full_matrices": (False,),
             "_matrix": ("spread", "shuffled"),
-            "_rank": _BATCHES,
+            "_rank": BATCHES,
         },
-        dtypes=("float32",),
-        extended_dtypes=_DTYPES[1:],
         outputs=(named("U"), Output(name="S", dtype="real", compare="contract"), named("Vh")),
         reference=_svd,
         contract=_is_svd,
@@ -345,6 +323,6 @@ TASKS: tuple[Task, ...] = (
         benchmark={"B": 2, "M": 16, "N": 16},
         # On a GPU PyTorch's factors of larger ones are not as orthogonal as that.
         perf=tuple({"B": 4, "M": n, "N": n, "_matrix": "shuffled"} for n in (64, 128)),
-        promises=Promises(dtypes=_DTYPES),
+        promises=Promises(dtypes=DTYPES),
     ),
 )

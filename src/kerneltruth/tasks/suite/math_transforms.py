@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -143,11 +144,12 @@ def _as_many_dims(s: Sizes | None, dim: Sizes | None) -> bool:
     return s is None or dim is None or len(s) == len(dim)
 
 
+_task = partial(task, category="Math", benchmark=SMALL, perf=PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "bitwise_and_binomial(input[*shape]: int32, other[*shape]: int32, "
         "total_count[*shape]: index(33), probs[*shape]: probability, logits:=None)",
-        category="Math",
         dims=PLAIN,
         where={"shape": Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})},
         dtypes=("float32",),
@@ -165,15 +167,12 @@ TASKS: tuple[Task, ...] = (
             Counts are judged by what is possible, by their sums and by how many are near their
             mean, at a level of 1e-9.""",
         flops=f"{_TRIALS}*M*N",
-        benchmark=SMALL,
-        perf=PERF,
         promises=Promises(
             not_tried={"logits for probs": "one of probs and logits is given, and that is probs"}
         ),
     ),
-    task(
+    _task(
         "fftn(input[*shape], s=None, dim=None, norm=None)",
-        category="Math",
         dims=_GRID,
         where={"shape": _SHAPE, "stages": _stages, "as_many_dims": _as_many_dims},
         attributes={
@@ -206,9 +205,8 @@ TASKS: tuple[Task, ...] = (
             not_tried={"half precision": "PyTorch has it on a GPU and for powers of two only"},
         ),
     ),
-    task(
+    _task(
         "ifftshift(input[*shape], dim=None)",
-        category="Math",
         dims={"M": "batch", "N": "channel"},
         where={"shape": _SHAPE},
         attributes={"dim": (-1, 0, (0, 1), (-2,))},
@@ -219,12 +217,9 @@ TASKS: tuple[Task, ...] = (
             out[i] = input[(i + size // 2) % size] along it. For odd sizes that is another roll
             than fftshift's. Values are copied unchanged, in the input's dtype.""",
         flops="M*N",
-        benchmark=SMALL,
-        perf=PERF,
     ),
-    task(
+    _task(
         "softmax(input[*shape], dim=-1, dtype=None)",
-        category="Math",
         dims={"M": "batch", "N": "reduced"},
         where={"shape": _SHAPE},
         attributes={"dim": (0, 1, -2), "dtype": ("torch.float64",)},
@@ -236,7 +231,5 @@ TASKS: tuple[Task, ...] = (
             its sum NaN; an element of minus infinity gives 0, and NaN if all are. If dtype is
             given, the input is converted to it first, and the result has it.""",
         flops="5*M*N",
-        benchmark=SMALL,
-        perf=PERF,
     ),
 )

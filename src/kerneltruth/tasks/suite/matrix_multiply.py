@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -129,10 +130,11 @@ _MATMUL_RIGHT = Variants(
     },
 )
 
+_task = partial(task, category="MatrixMultiply")
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "addmm(input[*shape], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0)",
-        category="MatrixMultiply",
         dims=_MNK,
         where={
             "shape": Variants(
@@ -155,9 +157,8 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
         promises=Promises(out=True, not_tried={"sparse layouts": "only strided tensors are made"}),
     ),
-    task(
+    _task(
         "matmul(tensor1[*left], tensor2[*right])",
-        category="MatrixMultiply",
         dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
         where={"left": _MATMUL_LEFT, "right": _MATMUL_RIGHT},
         reference=lambda tensor1, tensor2: torch.matmul(tensor1, tensor2),
@@ -172,9 +173,8 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, not_tried={"sparse layouts": "only strided tensors are made"}),
     ),
     *(
-        task(
+        _task(
             f"{name}(input[*batch, M, K], other[*batch, K, N], _batched=False)",
-            category="MatrixMultiply",
             dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
             where={"batch": Variants("_batched", {False: "", True: "B"})},
             attributes={"_batched": (True,)},
@@ -193,9 +193,8 @@ TASKS: tuple[Task, ...] = (
             ("matmul_fp16", "float16", {}),
         )
     ),
-    task(
+    _task(
         "matrix_multiply_and_row_dot(A[M, K], B[K, N], alpha=1.0, beta=1.0, C[M, N])",
-        category="MatrixMultiply",
         dims={
             "M": Dim(symbol="M", role="batch", low=2),
             "N": "reduced",
@@ -215,9 +214,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 32, "N": 64, "K": 64},
         perf=_LARGE,
     ),
-    task(
+    _task(
         "matrix_multiply_symmetric(A[M, K], B[K, M], C[M, M], alpha=1.0, beta=1.0)",
-        category="MatrixMultiply",
         dims={"M": "contracted", "K": "contracted"},
         attributes=_ALPHA_BETA,
         values=_MODERATE,
@@ -231,9 +229,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 48, "K": 48},
         perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
     ),
-    task(
+    _task(
         "matrix_vector_dot(A[N, N], x[N], y[N], alpha=1.0, beta=1.0)",
-        category="MatrixMultiply",
         dims={"N": Dim(symbol="N", role="contracted")},
         attributes=_ALPHA_BETA,
         values=_MODERATE,
@@ -249,9 +246,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"N": 64},
         perf=({"N": 1024}, {"N": 8192}, {"N": 16384}),
     ),
-    task(
+    _task(
         "symmetric_mm_and_abs_sum(A[M, K], C[M, M], alpha=1.0, beta=1.0)",
-        category="MatrixMultiply",
         dims={"M": "reduced", "K": "contracted"},
         attributes=_ALPHA_BETA,
         values=_MODERATE,
@@ -265,9 +261,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"M": 48, "K": 48},
         perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
     ),
-    task(
+    _task(
         "tensordot_rsqrt(a[*a_shape]: probability, b[*b_shape]: probability, dims:=contracted)",
-        category="MatrixMultiply",
         dims={
             "M": "batch",
             "N": "channel",
@@ -293,9 +288,8 @@ TASKS: tuple[Task, ...] = (
             {"M": 4096, "N": 4096, "K": 64, "L": 64},
         ),
     ),
-    task(
+    _task(
         "tril_mm_and_scale(A[M, M], B[M, N], alpha=1.0, beta=1.0)",
-        category="MatrixMultiply",
         dims={"M": "contracted", "N": "channel"},
         attributes={"alpha": (0.5, -2.0), "beta": (0.5, -2.0)},
         values=(-10.0, 10.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -120,11 +121,20 @@ def _sgd(
     return param - lr * step, buffer
 
 
+_task = partial(
+    task,
+    category="Optimizer",
+    dims=_PLANE,
+    extended_dtypes=("float64",),
+    values=_VALUES,
+    benchmark=_BENCHMARK,
+    perf=_PERF,
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "Adam(params=[p0[M, N], p1[K]?], _gradients_of_p0[S, M, N], _gradients_of_p1[S, K]?, "
         "lr=0.001, betas=(0.9, 0.999), eps=1e-8, weight_decay=0)",
-        category="Optimizer",
         dims={
             "S": Dim(symbol="S", role="batch", low=1, high=4),
             "M": "batch",
@@ -132,7 +142,6 @@ TASKS: tuple[Task, ...] = (
             "K": "spatial",
         },
         dtypes=("float32",),
-        extended_dtypes=("float64",),
         attributes={
             "lr": (0.1,),
             "betas": ((0.5, 0.9), (0.0, 0.5)),
@@ -141,7 +150,6 @@ TASKS: tuple[Task, ...] = (
         },
         outputs=(Output(name="p0"), Output(name="p1", when="'p1' in present")),
         mutates={"p0": "True", "p1": "True"},
-        values=_VALUES,
         reference=_adam,
         description="""An optimizer: `params` is a list of one or two tensors, and what is returned
             has a method `step()`, which takes no arguments. Between steps every parameter p has its
@@ -161,15 +169,12 @@ TASKS: tuple[Task, ...] = (
             {"S": 1, "M": 8192, "N": 8192, "K": 8192},
         ),
     ),
-    task(
+    _task(
         "AdamW(param[*shape], grad[*shape], exp_avg[*shape], exp_avg_sq[*shape]: positive, "
         "step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01)",
-        category="Optimizer",
         entry="adamw_step",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
         attributes={
             "step": (2, 100, 100000),
             "lr": (0.1,),
@@ -180,7 +185,6 @@ TASKS: tuple[Task, ...] = (
         },
         outputs=(Output(name="param"), Output(name="exp_avg"), Output(name="exp_avg_sq")),
         may_overwrite={"param": "True", "exp_avg": "True", "exp_avg_sq": "True"},
-        values=_VALUES,
         reference=_adamw,
         description=f"""One step of AdamW, `step` counting from 1. exp_avg becomes
             beta1 * exp_avg + (1 - beta1) * grad; exp_avg_sq becomes
@@ -190,22 +194,16 @@ TASKS: tuple[Task, ...] = (
             averages. {_SAYS.format(order="param, exp_avg, exp_avg_sq")}""",
         flops=f"16*{_COUNT}",
         bytes=f"7*itemsize*{_COUNT}",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "Lion(param[*shape], grad[*shape], exp_avg[*shape], lr=1e-4, beta1=0.9, beta2=0.99, "
         "weight_decay=0.0)",
-        category="Optimizer",
         entry="lion_step",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
         attributes={"lr": (0.05,), "beta1": (0.5,), "beta2": (0.5,), "weight_decay": (0.1, 2.0)},
         outputs=(Output(name="param"), Output(name="exp_avg")),
         may_overwrite={"param": "True", "exp_avg": "True"},
-        values=_VALUES,
         reference=_lion,
         description=f"""One step of Lion. With c = beta1 * exp_avg + (1 - beta1) * grad, of the old
             average, param becomes param * (1 - lr * weight_decay) - lr * sign(c), where sign(0) is
@@ -213,22 +211,16 @@ TASKS: tuple[Task, ...] = (
             {_SAYS.format(order="param, exp_avg")}""",
         flops=f"10*{_COUNT}",
         bytes=f"5*itemsize*{_COUNT}",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "RMSProp(param[*shape], grad[*shape], square_avg[*shape]: positive, lr=1e-2, alpha=0.99, "
         "eps=1e-8, weight_decay=0.0)",
-        category="Optimizer",
         entry="rmsprop_step",
-        dims=_PLANE,
         where={"shape": _SHAPE},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
         attributes={"lr": (0.3,), "alpha": (0.5,), "eps": (0.5,), "weight_decay": (0.1, 2.0)},
         outputs=(Output(name="param"), Output(name="square_avg")),
         may_overwrite={"param": "True", "square_avg": "True"},
-        values=_VALUES,
         reference=_rmsprop,
         description=f"""One step of RMSProp without momentum and not centered. With
             g = grad + weight_decay * param, square_avg becomes
@@ -237,17 +229,12 @@ TASKS: tuple[Task, ...] = (
             {_SAYS.format(order="param, square_avg")}""",
         flops=f"10*{_COUNT}",
         bytes=f"5*itemsize*{_COUNT}",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "SGD(param[*shape], grad[*shape], momentum_buffer[*shape]?, lr=0.1, momentum=0.9, "
         "weight_decay=0.0, dampening=0.0, nesterov=False)",
-        category="Optimizer",
         entry="sgd_step",
-        dims=_PLANE,
         where={"shape": _SHAPE},
-        extended_dtypes=("float64",),
         attributes={
             "lr": (0.5,),
             "momentum": (0.0, 0.5),
@@ -257,7 +244,6 @@ TASKS: tuple[Task, ...] = (
         },
         outputs=(Output(name="param"), Output(name="momentum_buffer", when="momentum > 0")),
         may_overwrite={"param": "True", "momentum_buffer": "momentum > 0"},
-        values=_VALUES,
         reference=_sgd,
         description=f"""One step of SGD. Let g = grad + weight_decay * param. With momentum above 0,
             the buffer becomes momentum * buffer + (1 - dampening) * g, a buffer that is None
@@ -267,7 +253,5 @@ TASKS: tuple[Task, ...] = (
             {_SAYS.format(order="param, momentum_buffer")}""",
         flops=f"8*{_COUNT}",
         bytes=f"5*itemsize*{_COUNT}",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
 )

@@ -140,13 +140,12 @@ def _linear_w4a16(e: Evidence) -> Iterator[Member]:
 _SMALL = {"M": 32, "N": 32, "K": 64}
 _PERF = tuple({"M": n, "N": n, "K": n} for n in (512, 2048, 4096))
 
+_task = partial(task, category="Quantization", dtypes=("float32",), outputs=OUTPUTS)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "bmm_w8a8(input[B, M, K], mat2[B, K, N])",
-        category="Quantization",
         dims={"B": "batch", "M": "spatial", "N": "channel", "K": "contracted"},
-        dtypes=("float32",),
-        outputs=OUTPUTS,
         reference=lambda input, mat2: input @ mat2,
         contract=partial(judge, family=_bmm_w8a8, usual="row/127 x column/127", thresholds=STRICT),
         description="The matrix product of each pair of input and mat2: [B, M, N]. "
@@ -160,9 +159,8 @@ TASKS: tuple[Task, ...] = (
         benchmark={"B": 2, **_SMALL},
         perf=tuple({"B": 8, **shape} for shape in _PERF),
     ),
-    task(
+    _task(
         "conv2d_w8a8(input[N, C, H, W], weight[O, C, P, Q], bias[O]?, stride=1, padding=0)",
-        category="Quantization",
         dims={
             "N": "batch",
             "C": Dim(symbol="C", role="contracted", low=1, high=4096),
@@ -174,8 +172,6 @@ TASKS: tuple[Task, ...] = (
         },
         attributes={"stride": (2,), "padding": (1, 2)},
         constraints=("P <= H + 2*padding", "Q <= W + 2*padding"),
-        dtypes=("float32",),
-        outputs=OUTPUTS,
         reference=lambda input, weight, bias, stride, padding: F.conv2d(
             input, weight, bias, stride, padding
         ),
@@ -200,15 +196,13 @@ TASKS: tuple[Task, ...] = (
             {"N": 64, "C": 256, "O": 256, "H": 56, "W": 56, "P": 3, "Q": 3},
         ),
     ),
-    task(
+    _task(
         "linear_w4a16(input[*shape], weight[N, K], bias[N]?)",
-        category="Quantization",
         dims={"M": "batch", "N": "channel", "K": "contracted"},
         where={"shape": _SHAPE},
         extended={"_rank": (3,)},
         promises=Promises(dtypes=("float16",)),
         dtypes=("float16", "bfloat16"),
-        outputs=OUTPUTS,
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
         contract=partial(
             judge, family=_linear_w4a16, usual="float x channel/7", thresholds=LENIENT
@@ -230,14 +224,11 @@ TASKS: tuple[Task, ...] = (
         benchmark=_SMALL,
         perf=_PERF,
     ),
-    task(
+    _task(
         "matmul_w8a8(input[*shape], weight[K, N])",
-        category="Quantization",
         dims={"M": "batch", "N": "channel", "K": "contracted"},
         where={"shape": _SHAPE},
         extended={"_rank": (3,)},
-        dtypes=("float32",),
-        outputs=OUTPUTS,
         reference=lambda input, weight: input @ weight,
         contract=partial(
             judge, family=_matmul_w8a8, usual="row/127 x column/127", thresholds=STRICT

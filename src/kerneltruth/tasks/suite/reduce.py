@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -135,46 +136,43 @@ def _index_of_min_gelu(evidence: Evidence) -> Iterator[Claim]:
     yield from _points_at(values, evidence, _SAME_GELU)
 
 
+_task = partial(
+    task,
+    category="Reduce",
+    perf=_PERF,
+    where={"shape": _SHAPE, "along": _along, "count": _count},
+    constraints=("along",),
+)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "sum(input[*shape], dim=-1, keepdim=False, dtype=None, _rank=3)",
-        category="Reduce",
         dims=_DIMS,
-        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes=_DIMS_AND_DTYPE,
-        constraints=("along",),
         reference=lambda input, dim, keepdim: input.sum(dim, keepdim),
         description=f"The sum along `dim`, in the input's dtype; 0 over nothing. {_SAYS_DIMS} "
         f"{_SAYS_DTYPE}",
         flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),
-        perf=_PERF,
     ),
-    task(
+    _task(
         "mean(input_tensor[*shape], dim=-1, keepdim=False, dtype=None, _rank=3)",
-        category="Reduce",
         dims=_DIMS,
-        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes=_DIMS_AND_DTYPE,
         extended={"dim": (None,)},
-        constraints=("along",),
         reference=lambda input_tensor, dim, keepdim: input_tensor.mean(dim, keepdim),
         description=f"The mean along `dim`, in the input's dtype; NaN over nothing. {_SAYS_DIMS} "
         f"{_SAYS_DTYPE}",
         flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),
-        perf=_PERF,
         promises=Promises(out=True),
     ),
-    task(
+    _task(
         "std(input[*shape], dim=None, correction=1, keepdim=False)",
-        category="Reduce",
         dims=_DIMS,
-        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": (-1, *_ONE, *_SEVERAL), "correction": (0, 2), "keepdim": (True,)},
-        constraints=("along",),
         reference=_std,
         description=f"""The standard deviation along `dim`: the root of the sum of squared distances
             from the mean over n - correction, n being the number of elements that are reduced, in
@@ -183,16 +181,12 @@ TASKS: tuple[Task, ...] = (
             do not. {_SAYS_DIMS}""",
         flops="4*count",
         benchmark=_NORMAL,
-        perf=_PERF,
         promises=Promises(recipes=("far_from_zero",), out=True),
     ),
-    task(
+    _task(
         "argmax(input_tensor[*shape], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_NONEMPTY,
-        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": (*_ONE, None), "keepdim": (True,)},
-        constraints=("along",),
         outputs=(Output(dtype="int64", compare="exact"),),
         reference=lambda input_tensor, dim, keepdim: input_tensor.argmax(dim, keepdim),
         description=f"""The int64 index of the maximum along `dim`: the first one where there are
@@ -201,15 +195,11 @@ TASKS: tuple[Task, ...] = (
         flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64", "int32"),
-        perf=_PERF,
     ),
-    task(
+    _task(
         "min(input_tensor[*shape], dim=-1, keepdim=False)",
-        category="Reduce",
         dims=_NONEMPTY,
-        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": _ONE, "keepdim": (True,)},
-        constraints=("along",),
         outputs=(
             Output(name="values"),
             Output(name="indices", dtype="int64", compare="contract"),
@@ -222,15 +212,11 @@ TASKS: tuple[Task, ...] = (
         flops="count",
         benchmark=_BENCHMARK,
         extended_dtypes=("float64", "int32"),
-        perf=_PERF,
     ),
-    task(
+    _task(
         "min_gelu(input[*shape], dim=None, keepdim=False, approximate='none')",
-        category="Reduce",
         dims=_NONEMPTY,
-        where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": (-1, *_ONE), "keepdim": (True,), "approximate": ("tanh",)},
-        constraints=("along",),
         outputs=(
             Output(name="values"),
             Output(name="indices", dtype="int64", compare="contract", when="dim is not None"),
@@ -249,7 +235,6 @@ TASKS: tuple[Task, ...] = (
             or three dims. A candidate may have a parameter `out`; it is never passed.""",
         flops="9*count",
         benchmark=_NORMAL,
-        perf=_PERF,
         promises=Promises(recipes=("mixed_amplitude",), not_tried={"out": SEVERAL_RESULTS}),
     ),
 )

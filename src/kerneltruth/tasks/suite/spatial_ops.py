@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
@@ -130,12 +131,12 @@ def _fewest(H: int, W: int, mode: str, _factor: float | None) -> float:
     return (_factor or 1) * min(H, W, 3 if mode == "trilinear" else H)
 
 
+_task = partial(task, category="SpatialOps", dims=_IMAGE, benchmark=_BENCHMARK, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "grid_sample(input[N, C, H, W], grid[N, P, Q, 2], mode='bilinear', padding_mode='zeros', "
         "align_corners=False)",
-        category="SpatialOps",
-        dims=_IMAGE,
         attributes={**_MODES, **_CORNERS},
         extended={"padding_mode": ("reflection",)},
         values=(-1.5, 1.5),
@@ -146,17 +147,13 @@ TASKS: tuple[Task, ...] = (
             position grid[n, p, q], whose x comes first; it goes along the last dim of the image.
             What a position that is not finite gives is left open.""",
         flops="16*N*C*P*Q",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
         promises=Promises(
             not_tried={"volumes, of five dims": "the input is an image in every case"}
         ),
     ),
-    task(
+    _task(
         "grid_sample_with_affine(input[N, C, H, W], theta[N, 2, 3], size:=(N, C, P, Q), "
         "mode='bilinear', padding_mode='zeros', align_corners=False)",
-        category="SpatialOps",
-        dims=_IMAGE,
         attributes={**_MODES, **_CORNERS},
         values=(-1.5, 1.5),
         reference=_with_affine,
@@ -175,14 +172,10 @@ TASKS: tuple[Task, ...] = (
             y = theta[n, 1, 0] * u + theta[n, 1, 1] * v + theta[n, 1, 2]. Positions may be rounded
             to the dtype of theta. What a position that is not finite gives is left open.""",
         flops="16*N*C*P*Q",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
-    task(
+    _task(
         "interpolate(input[*shape], size:=resized, scale_factor:=_factor, mode='nearest', "
         "align_corners=None, _factor=None)",
-        category="SpatialOps",
-        dims=_IMAGE,
         where={"shape": _interpolate_input, "resized": _resized, "fewest": _fewest},
         attributes={
             "mode": ("bilinear", "bicubic", "nearest-exact", "area", "linear", "trilinear"),
@@ -212,7 +205,5 @@ TASKS: tuple[Task, ...] = (
             the mean of windows as in adaptive average pooling; these three have no
             align_corners, which is None then. None means False.""",
         flops="16*N*C*P*Q",
-        benchmark=_BENCHMARK,
-        perf=_PERF,
     ),
 )

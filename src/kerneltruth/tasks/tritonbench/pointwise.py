@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -49,16 +51,16 @@ def _softmax_mul_other(M: int, N: int, _other: str, _rank: int) -> Sizes:
     return ()
 
 
+_task = partial(task, dims=_PLAIN, extended_dtypes=("float64",), benchmark=_SMALL, perf=_PERF)
+
 TASKS: tuple[Task, ...] = (
-    task(
+    _task(
         "broadcast_tensors(x[*x_shape], y[*y_shape])",
         category="Index",
-        dims=_PLAIN,
         where={"x_shape": _X, "y_shape": _Y},
         # PyTorch returns views of the inputs.
         may_overwrite={"x": "True", "y": "True"},
         outputs=(Output(name="x_out"), Output(name="y_out")),
-        extended_dtypes=("float64",),
         reference=_broadcast,
         description="""x and y broadcast to their common shape, two outputs in the inputs' dtype:
             shapes are aligned at their last dims, missing dims count as 1, and a dim of 1 is
@@ -66,62 +68,48 @@ TASKS: tuple[Task, ...] = (
             such as [M, N] and [N], [M, 1] and [N], [] and [M, N], [M, 1, N] and [2, 1].""",
         flops="0",
         bytes="0",
-        benchmark=_SMALL,
-        perf=_PERF,
         promises=Promises(not_tried={"other than two tensors": "two are broadcast in every case"}),
     ),
-    task(
+    _task(
         "exp(input[*shape])",
         category="Math",
-        dims=_PLAIN,
         where={"shape": _SHAPE},
-        extended_dtypes=("float64",),
         reference=lambda input: torch.exp(input),
         description=f"""exp(x) of each element, in the input's dtype. Minus infinity gives 0, what
             overflows infinity, NaN stays NaN. {_SAYS_RANK}""",
         flops="M*N",
-        benchmark=_SMALL,
-        perf=_PERF,
         promises=Promises(out=True),
     ),
-    task(
+    _task(
         "mul_relu(input[M, N], other[*other_shape], inplace=False)",
         category="Fusion",
-        dims=_PLAIN,
         where={"other_shape": _OTHER},
         attributes={"inplace": (True,)},
         extended={"_other": ("row", "column", "scalar")},
         # The prompt does not say where the result lies if both are given.
         constraints=("not inplace or _call != 'out'",),
         may_overwrite={"input": "inplace"},
-        extended_dtypes=("float64",),
         reference=_mul_relu,
         description=f"""max(input * other, 0) of each element, in the inputs' dtype; NaN stays NaN.
             {_SAYS_OTHER} or no dims. With `inplace=True` the result may be written over input and
             input returned.""",
         flops="2*M*N",
-        benchmark=_SMALL,
-        perf=_PERF,
         promises=Promises(numbers=("other",), out=True),
     ),
-    task(
+    _task(
         "ones_like(input[*shape], dtype=None)",
         category="Math",
-        dims=_PLAIN,
         where={"shape": _SHAPE},
         attributes={"dtype": ("torch.float64",)},
-        extended_dtypes=("float64",),
         reference=lambda input: torch.ones_like(input),
         description=f"""A tensor of ones of input's shape and device, in its dtype or in `dtype` if
             that is given; what input holds does not matter. {_SAYS_RANK}""",
         flops="0",
         bytes="itemsize*M*N",
-        benchmark=_SMALL,
-        perf=_PERF,
         # The prompt says that the result has the input's dtype.
         promises=Promises(dtypes=FLOATS, not_tried=NOT_TRIED_OF_MAKERS),
     ),
-    task(
+    _task(
         "softmax_mul(input[*input_shape], other[*other_shape], dim=-1, dtype=None, _other='same', "
         "_rank=2)",
         category="Fusion",
@@ -137,7 +125,6 @@ TASKS: tuple[Task, ...] = (
             "_rank": (3,),
         },
         extended={"_other": ("row", "scalar")},
-        extended_dtypes=("float64",),
         reference=_softmax_mul,
         admissible=(_stored_softmax_mul,),
         description="""softmax(input, dim) * other, in the inputs' dtype: exp(x) over its sum along
@@ -146,22 +133,16 @@ TASKS: tuple[Task, ...] = (
             A NaN or plus infinity makes all results that share its sum NaN. If `dtype`
             is given, the input is converted to it first, and the result has it.""",
         flops="6*M*N",
-        benchmark=_SMALL,
-        perf=_PERF,
         promises=Promises(numbers=("other",), out=True),
     ),
-    task(
+    _task(
         "sqrt(input[*shape])",
         category="Math",
-        dims=_PLAIN,
         where={"shape": _SHAPE},
-        extended_dtypes=("float64",),
         reference=lambda input: torch.sqrt(input),
         description=f"""The square root of each element, in the input's dtype: NaN below 0, infinity
             for infinity, -0.0 for -0.0. {_SAYS_RANK}""",
         flops="M*N",
-        benchmark=_SMALL,
-        perf=_PERF,
         promises=Promises(out=True),
     ),
 )
