@@ -30,6 +30,10 @@ ASKS = {
     "streams": "s = torch.cuda.Stream(); s.wait_stream(torch.cuda.current_stream())\n"
     "    with torch.cuda.stream(s): assert torch.cuda.current_stream().cuda_stream == 0\n"
     "    torch.cuda.synchronize()",
+    "streams have all that PyTorch's have": "s = torch.accelerator.current_stream(); "
+    "assert all(hasattr(s, name) for name in dir(torch.Stream)) and not s.is_capturing()",
+    "optimizers": "p = torch.nn.Parameter(x.clone()); p.grad = torch.ones_like(x); "
+    "torch.optim.Adam([p]).step(); assert p[0] < x[0]",
     "events": "e = torch.cuda.Event(enable_timing=True); e.record(); e.synchronize(); "
     "assert e.elapsed_time(e) > 0",
     "device guard": "with torch.cuda.device(x.device): torch.cuda.set_device(x.device)",

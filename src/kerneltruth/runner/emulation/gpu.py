@@ -48,7 +48,7 @@ def always(value: Any) -> Callable[..., Any]:
 class PretendStream:
     """A stream on which all work completes at once."""
 
-    cuda_stream = 0
+    cuda_stream = native_handle = 0
     stream_id = 0
     device_index = 0
     device_type = 1
@@ -56,6 +56,7 @@ class PretendStream:
     device = property(always(torch.device("cuda", 0)))
     __init__ = wait_stream = wait_event = synchronize = nothing
     query = always(True)
+    is_capturing = always(False)
 
     def record_event(self, event: Any = None) -> Any:
         """Return an event that has happened."""
