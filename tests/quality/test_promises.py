@@ -10,6 +10,7 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.engine.requests import CASES
 from kerneltruth.oracle.dealing import deal
+from kerneltruth.oracle.obligations import departures, obligations_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.suites.listing import show_task
 from kerneltruth.suites.terms import sentence
@@ -36,6 +37,15 @@ def test_every_promise_is_tried(key):
     assert promises
     assert [str(p) for p in promises if not any(p.tried_by(case) for case in cases)] == []
     assert len(cases) <= MOST
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_what_a_promised_case_departs_in_decides(key):
+    task = TASKS[key]
+    decides = {d.key: d.promised for d in obligations_of(task)}
+    published, *cases = judged(task, seed=0, device="cpu")
+    departing = {d for c in cases if c.domain == "core" for d in departures(task, c, published)}
+    assert [d for d in departing if not decides.get(d.key, d.promised)] == []
 
 
 def needs_sentence(task, promise):

@@ -1,7 +1,8 @@
-"""Pairs that one case tries together: an attribute's value, and values or an order of sizes.
+"""Pairs that one case tries together: an attribute's value, and a dtype, values or sizes.
 
 A kernel may take a branch for an attribute's value, and be wrong there only at the edges of exp, or
-only where a matrix has more rows than columns. Cases that try each thing by itself miss that.
+only where a matrix has more rows than columns; or one for integers, and forget `out=` there. Cases
+that try each thing by itself miss that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.shapes import Device
 from kerneltruth.documents.case import Case
+from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Task, evaluate
 
 # The strategies that are not about sizes: which of two dims is the larger one may change.
@@ -20,7 +22,10 @@ _ORDINARY = frozenset({"attributes", "structured"})
 
 
 class Pair(NamedTuple):
-    """A value of an attribute, and what it meets: a recipe, or an order of two dims, `M > N`."""
+    """A value of an attribute, and what it meets: a dtype, a recipe, or an order of dims: `M > N`.
+
+    The way of the call, such as `out=`, is an attribute too.
+    """
 
     attribute: str
     value: str
@@ -54,8 +59,8 @@ def paired(
 class Pairs:
     """The pairs of a task that a case may try.
 
-    They are of each promised value of the caller's attributes with the recipes that the prompt
-    promises, and with both orders of a tensor's last two dims.
+    They are of each promised value of the caller's attributes with the further dtypes and the
+    recipes that the prompt promises, and with both orders of a tensor's last two dims.
     """
 
     def __init__(self, task: Task, device: str) -> None:
@@ -64,9 +69,9 @@ class Pairs:
         self._axes = shapes.axes(task, self._device)
         self._dims = {d.symbol for d in task.dims}
         found = {
-            a.name: tuple(v for v in a.values if task.is_core({a.name: v}))
+            a.name: tuple(v for v in a.values if v != BACKWARD and task.is_core({a.name: v}))
             for a in task.attributes
-            if not a.hidden
+            if not a.hidden or a.name == CALL
         }
         self._values = {name: values for name, values in found.items() if len(values) > 1}
 
@@ -88,10 +93,10 @@ class Pairs:
             if turned != case and self._takes(turned):
                 yield turned
 
-    def gain(self, case: Case, tried: Set[Pair]) -> tuple[int, int]:
-        """Return how many pairs a case adds: with recipes that a sentence promises, and in all."""
-        new = self.tried(case) - tried
-        return sum(pair.meets == case.recipe for pair in new), len(new)
+    def gain(self, case: Case, tried: Set[Pair]) -> tuple[int, int, int]:
+        """Return how many pairs a case adds: with promised recipes, with dtypes, and in all."""
+        met = [pair.meets for pair in self.tried(case) - tried]
+        return met.count(case.recipe), met.count(case.dtype), len(met)
 
     def with_most(self, case: Case, tried: Set[Pair]) -> Case:
         """Return the case with the attributes' values that add the most pairs."""
@@ -106,7 +111,9 @@ class Pairs:
 
     def _met(self, case: Case) -> list[str]:
         sizes = case.sizes
-        found = [case.recipe] if case.recipe in self._task.promises.recipes else []
+        found = [case.dtype] if case.dtype in self._task.promised_dtypes[1:] else []
+        if case.recipe in self._task.promises.recipes:
+            found.append(case.recipe)
         for one, other in self._orders(case):
             if sizes[one] != sizes[other]:
                 found.append(f"{one} {'<' if sizes[one] < sizes[other] else '>'} {other}")

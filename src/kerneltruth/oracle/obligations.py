@@ -80,7 +80,7 @@ def obligations_of(task: Task) -> Iterator[Departure]:
             yield Departure(obligation="layouts", part=BEYOND, promised=False)
     if any(spec.kind in FLOAT_KINDS for spec in task.tensors):
         yield Departure(obligation="specials", promised=False)
-        gradients = not task.random and task.is_core({CALL: BACKWARD}) and task.promises.gradients
+        gradients = task.is_core({CALL: BACKWARD}) and task.promises.gradients
         yield Departure(obligation="gradients", promised=gradients)
     if any(axis.may_be_empty for axis in shapes.axes(task, "cpu")):
         yield Departure(obligation="empty", promised=task.promises.empty)

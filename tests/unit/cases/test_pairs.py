@@ -5,9 +5,11 @@ from msgspec.structs import replace
 
 from kerneltruth.cases.pairs import Pair, Pairs, paired
 from kerneltruth.cases.published import published_case
+from kerneltruth.oracle.dealing import deal
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import find
 
-GELU, LU = find("gelu"), find("kernelbenchx/lu")
+GELU, LU, FLOOR = find("gelu"), find("kernelbenchx/lu"), find("kernelbenchx/floor")
 TANH_AT_EDGES = Pair("approximate", "'tanh'", "exp_edge")
 
 
@@ -22,6 +24,22 @@ def test_a_case_tries_its_attributes_value_with_its_recipe_and_the_order_of_its_
         TANH_AT_EDGES,
         Pair("approximate", "'tanh'", "M < N"),
     }
+
+
+def test_a_case_tries_the_way_of_its_call_with_a_further_dtype_that_is_promised():
+    case = replace(case_of(FLOOR, M=4, N=4), dtype="int32").with_attributes(_call="out")
+    assert Pairs(FLOOR, "cpu").tried(case) == {Pair("_call", "'out'", "int32")}
+    unpromised = replace(case, dtype="float16", domain="extended")
+    assert Pairs(FLOOR, "cpu").tried(unpromised) == frozenset()
+
+
+def test_a_run_of_16_cases_tries_each_way_of_the_call_with_each_further_dtype_that_is_promised():
+    plan = Plan(seed=1, cases=16, promises=True)
+    dealt = deal(FLOOR, plan, published_case(FLOOR, seed=1, device="cpu"), device="cpu")
+    tried = {
+        (c.dtype, c.settings["_call"]) for c in (*dealt.firsts, *dealt.others)[: dealt.total - 1]
+    }
+    assert {("int32", "plain"), ("int32", "out"), ("float32", "out")} <= tried
 
 
 @pytest.mark.parametrize(
