@@ -14,7 +14,10 @@ from kerneltruth.report import exit_codes
 
 @app.command()
 def replay(
-    findings: Annotated[list[Path], typer.Argument(help="Finding files or run directories.")],
+    findings: Annotated[
+        list[Path], typer.Argument(help="Findings by file or ID, or run directories.")
+    ],
+    run: options.FindingsRun = None,
     from_snapshot: Annotated[
         bool, typer.Option("--from-snapshot", help="Use the stored inputs, not the seed.")
     ] = False,
@@ -33,18 +36,21 @@ def replay(
     """Run findings again: same input digests, same verdict, same output bytes."""
     given = locals()
     from kerneltruth.engine.requests import ReplayRequest
-    from kerneltruth.engine.start import run
+    from kerneltruth.engine.start import run as begin
     from kerneltruth.report.verdict_view import replay_view
+    from kerneltruth.runs.lookup import located
 
-    request = options.request(ReplayRequest, given, paths=tuple(findings))
-    document = options.follow(run(request), quiet=as_json)
+    paths = tuple(located(finding, run) for finding in findings)
+    request = options.request(ReplayRequest, given, paths=paths)
+    document = options.follow(begin(request), quiet=as_json)
     options.show_document(document, replay_view, as_json)
     raise typer.Exit(exit_codes.of_replay(document))
 
 
 @app.command()
 def minimize(
-    finding: Annotated[Path, typer.Argument(help="The finding to minimize.")],
+    finding: Annotated[Path, typer.Argument(help="The finding to minimize, by file or ID.")],
+    run: options.FindingsRun = None,
     script: Annotated[
         Path | None, typer.Option("--script", help="Where to write the standalone script.")
     ] = None,
@@ -62,11 +68,12 @@ def minimize(
     """Find the smallest failing case, and write a standalone script that shows it."""
     given = locals()
     from kerneltruth.engine.requests import MinimizeRequest
-    from kerneltruth.engine.start import run
+    from kerneltruth.engine.start import run as begin
     from kerneltruth.report.verdict_view import minimize_view
+    from kerneltruth.runs.lookup import located
 
-    request = options.request(MinimizeRequest, given, path=finding)
-    document = options.follow(run(request), quiet=as_json)
+    request = options.request(MinimizeRequest, given, path=located(finding, run))
+    document = options.follow(begin(request), quiet=as_json)
     options.show_document(document, minimize_view, as_json)
 
 

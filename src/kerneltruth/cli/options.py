@@ -75,6 +75,12 @@ Suite = Annotated[
 SearchedSuite = Annotated[
     str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
 ]
+FindingsRun = Annotated[
+    Path | None,
+    typer.Option(
+        "--run", help="The run, or folder of runs, with findings named by ID; default: runs."
+    ),
+]
 FindingsSuite = Annotated[
     str | None, typer.Option("--suite", help="Where the suite is now, such as kernelbench:PATH.")
 ]

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shlex
 import sys
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from kerneltruth.engine.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.runs.findings import environment_fingerprint
 from kerneltruth.runs.ledger import Keep, L
+from kerneltruth.runs.lookup import run_parents
 from kerneltruth.runs.store import RunStore, now
 
 
@@ -96,7 +96,7 @@ def new_folder(command: str) -> Path:
         EnvironmentFault: none can be made here.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    for parent in (Path("runs"), Path(tempfile.gettempdir()) / "kerneltruth-runs"):
+    for parent in run_parents():
         for number in range(1000):
             path = parent / (f"{command}-{stamp}" + (f"-{number}" if number else ""))
             try:

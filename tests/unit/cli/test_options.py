@@ -30,8 +30,8 @@ MADE = {
     "check": {"paths"},
     "run": {"stage", "method", "model"},
     "generate": {"price_prompt", "price_completion"},
-    "replay": {"findings", "seed"},
-    "minimize": {"finding", "seed"},
+    "replay": {"findings", "run", "seed"},
+    "minimize": {"finding", "run", "seed"},
     "analyze": {"device"},
 }
 REQUESTS = {
