@@ -32,7 +32,7 @@ def fit(
     """
 
     def affordable(s: Sizes) -> bool:
-        return shapes.within(task, axes, s, settings, device)
+        return shapes.within(task, axes, s, settings, shapes.LIMITS[device])
 
     if 0 in sizes.values():
         ordinary = {s: n or 1 for s, n in sizes.items()}

@@ -65,8 +65,9 @@ class Pairs:
 
     def __init__(self, task: Task, device: str) -> None:
         self._task = task
-        self._device: Device = "cpu" if device == "cpu" else "cuda"
-        self._axes = shapes.axes(task, self._device)
+        kind: Device = "cpu" if device == "cpu" else "cuda"
+        self._axes = shapes.axes(task, kind)
+        self._limits = shapes.LIMITS[kind]
         self._dims = {d.symbol for d in task.dims}
         found = {
             a.name: tuple(v for v in a.values if v != BACKWARD and task.is_core({a.name: v}))
@@ -132,7 +133,7 @@ class Pairs:
         never = task.promises.never.get(case.dtype, "False")
         return (
             shapes.violations(task, sizes, settings) == 0
-            and shapes.within(task, self._axes, sizes, settings, self._device)
+            and shapes.within(task, self._axes, sizes, settings, self._limits)
             and domain_of(task, case) == "core"
             and not evaluate(never, task.scope({}, settings))
         )

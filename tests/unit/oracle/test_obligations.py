@@ -189,3 +189,32 @@ def test_the_published_case_is_as_large_as_a_device_allows():
     here, there = (published_case(large, seed=0, device=d) for d in ("cpu", "cuda:0"))
     assert here.sizes["M"] * here.sizes["N"] < there.sizes["M"] * there.sizes["N"]
     assert published_case(MATMUL, seed=0, device="cpu").sizes == MATMUL.benchmark.dims
+
+
+def _sizes_on_a_cpu(**dims):
+    made = declare("large(x[M, N])", lambda x: x, benchmark=dims)
+    return published_case(made, seed=0, device="cpu").sizes
+
+
+def test_only_those_sizes_of_the_published_case_are_halved_that_cost_too_much():
+    assert _sizes_on_a_cpu(M=16, N=256) == {"M": 16, "N": 256}
+    # Shorter rows would not make a case of 1024 rows affordable.
+    assert _sizes_on_a_cpu(M=1024, N=256) == {"M": 16, "N": 256}
+    assert _sizes_on_a_cpu(M=4, N=4096) == {"M": 4, "N": 1024}
+
+
+def test_sizes_that_depend_on_each_other_are_halved_together():
+    same = declare(
+        "same(x[M, N])",
+        lambda x: x,
+        {"M": "spatial", "N": "spatial"},
+        benchmark={"M": 256, "N": 256},
+        constraints=("M == N",),
+    )
+    assert published_case(same, seed=0, device="cpu").sizes == {"M": 64, "N": 64}
+
+
+def test_published_sizes_are_the_benchmarks_own_on_a_gpu():
+    tasks = [t for suite in suites() for t in tasks_of(suite).values()]
+    made = {t.key: published_case(t, seed=0, device="cuda:0").sizes for t in tasks}
+    assert made == {t.key: t.benchmark.dims for t in tasks}
