@@ -1,6 +1,7 @@
 """`--json`: one document, with every key that scripts rely on."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -70,9 +71,21 @@ def test_audit_judges_each_kernel_as_what_it_is(audited):
     # NaN is beyond what the prompt promises: the contract lets it pass, with a hazard.
     assert (bug["role"], bug["verdict"], bug["caught"]) == ("bug", "pass", True)
     assert bug["profile"]["specials"]["status"] == "broken"
-    assert len(bug["hazards"]) == 1
+    (hazard,) = bug["hazards"]
+    assert hazard.endswith(f"(finding {bug['profile']['specials']['finding']})")
     assert set(bug["minimal"]) == CASE
     assert "kernelbench" in bug["illusion_for"]
+
+
+def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligation(audited):
+    run = Path(document(audited)["run"])
+    lines = map(json.loads, (run / "results.jsonl").read_text(encoding="utf-8").splitlines())
+    control, bug = sorted(lines, key=lambda line: line["name"])
+    # The bug breaks what does not decide.
+    assert (control["passed"], bug["passed"]) == (True, True)
+    named = bug["attempt"]["profile"]["specials"]["finding"]
+    assert json.loads((run / "findings" / f"{named}.json").read_text())["id"] == named
+    assert bug["attempt"]["hazards"]["specials"].endswith(f"(finding {named})")
 
 
 def test_a_run_of_audit_replays(audited, kt):

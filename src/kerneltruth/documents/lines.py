@@ -97,13 +97,15 @@ class PeerVerdict(Model, frozen=True, kw_only=True):
 class ResultLine(Stored, frozen=True, kw_only=True):
     """One attempt; `same_as` names the line whose source it repeats, and which has the attempt.
 
-    `check` and `audit` omit what only `run` has: labels, stages and the origin of a source.
+    `passed` is of the attempt, and of its results while it was timed. `check` and `audit` omit what
+    only `run` has: labels, stages and the origin of a source.
     `peer_checks` has what each peer's check says; `peer` is a verdict that came with the source.
     """
 
     key: str
     name: str
     attempt: Attempt | UnsetType = UNSET
+    passed: bool | UnsetType = UNSET
     finding: str | UnsetType | None = UNSET
     same_as: str | UnsetType = UNSET
     task: str | UnsetType = UNSET

@@ -216,7 +216,7 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
         reason: why it was refused or not tried; of `published`, at which sizes it was tried, if
             these are smaller than the benchmark's.
         failure: the first case that breaks it, or that is refused.
-        finding: name of the finding's file; None where there is none.
+        finding: id of the finding that shows how it is broken; None where there is none.
     """
 
     status: Status

@@ -10,7 +10,9 @@ from msgspec import structs
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.records import Attempt, Finding, replace
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
+from kerneltruth.engine.outcomes import was_wrong_when_timed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runs.findings import finding_of
 from kerneltruth.runs.ledger import L
@@ -24,7 +26,7 @@ class AttemptFindings:
     """An attempt and its findings.
 
     Attributes:
-        attempt: names, for each obligation that is broken, the file of its finding.
+        attempt: names, for each obligation that is broken, its finding.
         deciding: the finding of the case that decides; None if the attempt did not fail.
         others: of what it breaks beside what decides.
     """
@@ -61,7 +63,7 @@ def findings_in(
         if entry.status != "broken" or entry.failure is None:
             continue
         if deciding is not None and entry.failure == attempt.failure:
-            profile[key] = replace(entry, finding=f"{deciding.id}.json")
+            profile[key] = replace(entry, finding=deciding.id)
         else:
             failing = replace(
                 attempt,
@@ -72,9 +74,14 @@ def findings_in(
                 shown="",
             )
             others.append(found(failing))
-            profile[key] = replace(entry, finding=f"{others[-1].id}.json")
-    slim = replace(attempt, error_map=None, profile=profile)
+            profile[key] = replace(entry, finding=others[-1].id)
+    hazards = {key: _named(said, profile[key].finding) for key, said in attempt.hazards.items()}
+    slim = replace(attempt, error_map=None, profile=profile, hazards=hazards)
     return AttemptFindings(attempt=slim, deciding=deciding, others=tuple(others))
+
+
+def _named(hazard: str, finding: str | None) -> str:
+    return f"{hazard} (finding {finding})" if finding else hazard
 
 
 def store_attempt(
@@ -99,5 +106,7 @@ def store_attempt(
         # Its inputs follow from its seed: most of these are never looked at.
         store.write_finding(other, {})
     line = about or ResultLine(key=job.name, name=job.name)
-    store.append(job.name, structs.replace(line, attempt=found.attempt, finding=found.name))
+    passed = isinstance(attempt.verdict, Passed) and not was_wrong_when_timed(line.stages)
+    whole = structs.replace(line, attempt=found.attempt, passed=passed, finding=found.name)
+    store.append(job.name, whole)
     return found

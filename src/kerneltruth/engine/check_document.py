@@ -41,7 +41,7 @@ def check_document(
         also_in=() if chosen else tuple(elsewhere(find(attempt.task))),
         passed=isinstance(verdict, Passed),
         verdict=verdict.word,
-        hazards=tuple(_hazard(attempt, key) for key in attempt.hazards),
+        hazards=tuple(attempt.hazards.values()),
         declined=tuple(DeclinedCase(case=c.summary(), reason=why) for c, why in attempt.declined),
         kind=failed.kind if failed else None,
         output=failed.output if failed else None,
@@ -81,11 +81,6 @@ def _obligation(entry: ProfileEntry) -> ObligationDocument:
         case=failure.case if failure else None,
         case_summary=failure.case.summary() if failure else None,
     )
-
-
-def _hazard(attempt: Attempt, key: str) -> str:
-    finding = attempt.profile[key].finding
-    return attempt.hazards[key] + (f" (finding {finding.removesuffix('.json')})" if finding else "")
 
 
 def _said_of_case(verdict: Verdict) -> str:

@@ -176,7 +176,10 @@ def _read_again(options: CheckRequest, line: ResultLine, run: Path) -> Judged:
     """Return what a run holds already."""
     attempt, deciding = attempt_in(line), line.finding or None
     document = check_document(options, attempt, finding=deciding, run=run, seconds=attempt.seconds)
-    others = (e.finding for e in attempt.profile.values())
+    # An earlier version named the files of findings in a profile.
+    others = (
+        e.finding and f"{e.finding.removesuffix('.json')}.json" for e in attempt.profile.values()
+    )
     names = dict.fromkeys(name for name in (deciding, *others) if name)
     return Judged(
         document=document, findings=tuple(load_finding(run / "findings" / name) for name in names)

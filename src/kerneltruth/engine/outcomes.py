@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord, read_line
 from kerneltruth.documents.model import Json, model_of
@@ -151,7 +151,7 @@ def _lost_by(attempt: Attempt) -> str | None:
 
 def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None, str]:
     """Return the verdict, its kind and its reason; those of the stages if a line has no attempt."""
-    if stages.outcome("exe") == "pass" and stages.perf and stages.perf.outcome == WRONG:
+    if stages.perf and was_wrong_when_timed(stages):
         return "fail", WHEN_TIMED, _of_stages(stages, stages.perf.detail or "")
     if line.attempt:
         kind = getattr(line.attempt.verdict, "kind", None)
@@ -159,6 +159,13 @@ def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None
     outcome = stages.outcome("exe")
     word = stages.outcome("call") if outcome in (None, NOT_RUN) else outcome
     return word or NOT_RUN, None, _of_stages(stages, "")
+
+
+def was_wrong_when_timed(stages: StagesRecord | UnsetType) -> bool:
+    """Return whether a result that was right when judged was wrong while it was timed."""
+    if not stages or stages.outcome("exe") != "pass":
+        return False
+    return stages.outcome("perf") == WRONG
 
 
 def _of_stages(stages: StagesRecord, detail: str) -> str:

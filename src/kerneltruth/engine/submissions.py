@@ -224,7 +224,7 @@ class _Run:
         self._store.write_source(entry.submission.source)
         perf = not_timed(attempt, self._device) if "perf" in self._options.stages else None
         line = _about(entry, attempt, self._options.stages, perf)
-        line = structs.replace(line, attempt=attempt, finding=None)
+        line = structs.replace(line, attempt=attempt, passed=False, finding=None)
         self._store.append(entry.key, line)
         self._count(line.stages)
 
@@ -253,6 +253,7 @@ class _Run:
                 same_as=key,
                 stages=known[key].stages,
                 torch_only=known[key].torch_only or UNSET,
+                passed=known[key].verdict == "pass",
             )
             self._store.append(entry.key, line)
             self._count(known[key].stages)

@@ -1,11 +1,14 @@
 """What `run --json` lists of a candidate is what its result line says."""
 
+import pytest
+from msgspec import UNSET
+
 from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import Failed, Passed, RuntimeFault
-from kerneltruth.engine.outcomes import ListedLine, listed
+from kerneltruth.engine.outcomes import ListedLine, listed, was_wrong_when_timed
 
 
 def line(key="one", verdict=None, call="pass", exe="pass", perf=None, **more):
@@ -55,3 +58,16 @@ def test_a_repeated_source_has_the_verdict_of_the_first():
         ("one", "inf", None),
         ("two", "inf", "one"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("exe", "perf", "wrong"),
+    [("pass", "wrong", True), ("pass", "timed", False), ("fail", "wrong", False)],
+)
+def test_a_result_may_be_wrong_only_while_it_is_timed(exe, perf, wrong):
+    stages = StagesRecord(exe=StageRecord(outcome=exe), perf=CandidateTimes(outcome=perf))
+    assert was_wrong_when_timed(stages) is wrong
+
+
+def test_a_run_without_stages_was_wrong_in_none():
+    assert was_wrong_when_timed(UNSET) is False
