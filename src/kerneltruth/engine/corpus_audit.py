@@ -12,6 +12,7 @@ from kerneltruth.documents.model import content_hash, model_of
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.attempt_store import store_attempt
+from kerneltruth.engine.candidates import local_pools
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
     BRIEF,
@@ -22,8 +23,7 @@ from kerneltruth.engine.evaluator import (
 )
 from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
-from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler, judges_at_once
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
@@ -107,14 +107,10 @@ def _judge(
 ) -> Iterator[Step]:
     evaluator = Evaluator(policy=Policy(), runner=runner)
     fingerprint = environment(runner.device)
-    evaluator.warm()
     done, cases = total - len(jobs), 0
     # By task, so that a judge finds the expectations of its last job again.
     ordered = sorted(jobs, key=lambda job: job.task)
-    pool: Scheduler[EvaluationRequest, Evaluation] = LocalPool(
-        work=evaluator.evaluate, workers=judges_at_once(options.workers)
-    )
-    for event in pool.run(ordered):
+    for event in local_pools((evaluator,), workers=options.workers).run(ordered):
         match event:
             case Progress(news=count):
                 cases += count

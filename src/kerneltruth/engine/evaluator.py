@@ -1,9 +1,9 @@
-"""Evaluate one candidate: judged, explained, and run through the peers' checks."""
+"""Evaluate one candidate: judged, its failure explained, and run through the peers' checks."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut
 from kerneltruth.engine.devices import begin
 from kerneltruth.engine.outcomes import NOT_RUN, call_stage
-from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
+from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.peers import Draw, DrawCache, answer, run_all
@@ -75,6 +75,70 @@ class Evaluation:
     baselines: dict[str, PeerVerdict] = field(default_factory=dict)
     perf: CandidateTimes | None = None
 
+    @property
+    def returned(self) -> bool:
+        """Return whether the candidate loads, has its entry, and returns from one call."""
+        return call_stage(self.attempt).outcome == "pass"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisBegun:
+    """Event: the cases are judged, and a failure is about to be explained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateJudged:
+    """Event: the candidate has its verdict, and its failure is explained; always the last.
+
+    Attributes:
+        cases: how many were judged.
+        diagnosis: of a failure, if it was to be explained.
+    """
+
+    attempt: Attempt
+    cases: int
+    diagnosis: Diagnosis | None = None
+
+
+def judge_and_diagnose(
+    session: CandidateSession, job: EvaluationRequest
+) -> Iterator[CaseJudged | DiagnosisBegun | CandidateJudged]:
+    """Judge a candidate on the planned cases; minimize and localize its failure."""
+    judgements: list[Judgement] = []
+    attempt: Attempt | None = None
+    for event in evaluate_cases(session, job.plan):
+        if isinstance(event, AttemptEnded):
+            attempt = event.attempt
+        else:
+            judgements.append(event.judgement)
+            yield event
+    assert attempt is not None
+    planted = attempt.profile.get(job.obligation or "")
+    failure = attempt.failure or (planted.failure if planted else None)
+    if failure is None or job.effort is None:
+        attempt = replace(attempt, explanation=without_diagnosis(attempt))
+        yield CandidateJudged(attempt=attempt, cases=len(judgements))
+        return
+    yield DiagnosisBegun()
+    others = [j for j in judgements if j is not failure]
+    found = diagnose(session, failure, others, job.effort)
+    attempt = found.added_to(attempt)
+    yield CandidateJudged(attempt=attempt, cases=len(judgements), diagnosis=found)
+
+
+def not_timed(attempt: Attempt, device: str) -> CandidateTimes | None:
+    """Return the perf stage of a candidate that is not timed; None if it is to be timed."""
+    if not isinstance(attempt.verdict, Passed):
+        stage = "exe" if call_stage(attempt).outcome == "pass" else "call"
+        return CandidateTimes(outcome=NOT_RUN, detail=f"{stage}: {attempt.verdict.word}")
+    if device == "cpu":
+        return CandidateTimes(outcome=NOT_RUN, detail="no GPU: `run` times on one only")
+    if attempt.own_weights is not None:
+        return CandidateTimes(outcome=NOT_RUN, detail="a model with its own weights is not timed")
+    if attempt.candidate.language == "numpy":
+        return CandidateTimes(outcome=NOT_RUN, detail="a NumPy kernel runs on the host")
+    return None
+
 
 class Evaluator:
     """A runner, and the expectations that candidates of one task share.
@@ -90,7 +154,21 @@ class Evaluator:
         targets: tuple[str, ...] = (),
         cache_root: Path | None = None,
         runner: Runner | None = None,
+        sessions: Callable[..., CandidateSession] = CandidateSession,
+        untimed: Callable[[Attempt, str], CandidateTimes | None] = not_timed,
     ) -> None:
+        """Warm nothing up yet.
+
+        Args:
+            policy: of the bounds.
+            device: of the runner that is made if none is given, as are the next two.
+            targets: for which a CPU compiles Triton kernels.
+            cache_root: where compiled kernels are kept.
+            runner: is closed with the evaluator.
+            sessions: opens a candidate's session.
+            untimed: the perf stage of an attempt that is not to be timed on a device.
+        """
+        self._sessions, self._untimed = sessions, untimed
         self.runner = runner or Runner(
             device=device,
             targets=targets if device == "cpu" else (),
@@ -125,7 +203,7 @@ class Evaluator:
         self, task: Task, job: EvaluationRequest, report: Callable[[int], None]
     ) -> Evaluation:
         try:
-            with CandidateSession(
+            with self._sessions(
                 task,
                 job.candidate,
                 self.runner,
@@ -149,25 +227,14 @@ class Evaluator:
         job: EvaluationRequest,
         report: Callable[[int], None],
     ) -> Evaluation:
-        judgements: list[Judgement] = []
-        attempt: Attempt | None = None
-        for event in evaluate_cases(session, job.plan):
-            if isinstance(event, AttemptEnded):
-                attempt = event.attempt
-            else:
-                judgements.append(event.judgement)
-                report(1)
-        assert attempt is not None
-        tags: tuple[str, ...] = ()
-        planted = attempt.profile.get(job.obligation or "")
-        failure = attempt.failure or (planted.failure if planted else None)
-        if failure is not None and job.effort is not None:
-            others = [j for j in judgements if j is not failure]
-            diagnosis = diagnose(session, failure, others, job.effort)
-            tags = diagnosis.tags
-            attempt = diagnosis.added_to(attempt)
-        else:
-            attempt = replace(attempt, explanation=without_diagnosis(attempt))
+        judged: CandidateJudged | None = None
+        for event in judge_and_diagnose(session, job):
+            match event:
+                case CaseJudged():
+                    report(1)
+                case CandidateJudged():
+                    judged = event
+        assert judged is not None
         baselines: dict[str, PeerVerdict] = {}
         if job.baseline_seed is not None:
             baselines = run_all(
@@ -176,11 +243,12 @@ class Evaluator:
                 job.baseline_seed,
                 cache=self.draws,
             )
-        perf = not_timed(attempt, self.runner.device) if job.timed else None
+        perf = self._untimed(judged.attempt, self.runner.device) if job.timed else None
         if job.timed and perf is None and self.runner.keeps_compiled:
             # Many compile in parallel here, whereas timing has the device alone.
             _compile_ahead(session, task)
-        return Evaluation(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
+        tags = judged.diagnosis.tags if judged.diagnosis else ()
+        return Evaluation(attempt=judged.attempt, tags=tags, baselines=baselines, perf=perf)
 
     def _answer(self, session: CandidateSession, task: Task, draw: Draw) -> Answer:
         observation, placed = session.run(draw.case, draw.inputs, poison=draw.turn)
@@ -196,20 +264,6 @@ def _compile_ahead(session: CandidateSession, task: Task) -> None:
     if session.candidate.language == "triton":
         calls = (rehearsal_arguments(task, case) for case in timed_cases(task))
         session.rehearse(calls, budget_s=REHEARSAL_S)
-
-
-def not_timed(attempt: Attempt, device: str) -> CandidateTimes | None:
-    """Return the perf stage of a candidate that is not timed; None if it is to be timed."""
-    if not isinstance(attempt.verdict, Passed):
-        stage = "exe" if call_stage(attempt).outcome == "pass" else "call"
-        return CandidateTimes(outcome=NOT_RUN, detail=f"{stage}: {attempt.verdict.word}")
-    if device == "cpu":
-        return CandidateTimes(outcome=NOT_RUN, detail="no GPU: `run` times on one only")
-    if attempt.own_weights is not None:
-        return CandidateTimes(outcome=NOT_RUN, detail="a model with its own weights is not timed")
-    if attempt.candidate.language == "numpy":
-        return CandidateTimes(outcome=NOT_RUN, detail="a NumPy kernel runs on the host")
-    return None
 
 
 def without_diagnosis(attempt: Attempt) -> str:

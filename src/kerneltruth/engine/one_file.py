@@ -6,11 +6,9 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-from msgspec import structs
 
 from kerneltruth.cases.published import published_dtype
 from kerneltruth.cases.strategies import dtypes_of, generate
@@ -18,27 +16,36 @@ from kerneltruth.documents.case import Domain
 from kerneltruth.documents.checks import CheckDocument
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import Attempt, Finding, Judgement
+from kerneltruth.documents.records import Attempt, Judgement
 from kerneltruth.documents.verdict import Unrefereeable
 from kerneltruth.engine.attempt_store import AttemptFindings, findings_in, store_attempt
 from kerneltruth.engine.check_document import check_document
 from kerneltruth.engine.evaluator import (
     BRIEF,
     FULL,
+    CandidateJudged,
+    DiagnosisBegun,
     EvaluationRequest,
     Evaluator,
-    without_diagnosis,
+    judge_and_diagnose,
 )
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
-from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckRequest, Explain, Step
+from kerneltruth.engine.requests import (
+    CASES_OF_FILE,
+    SHORT_DTYPES,
+    CheckRequest,
+    Explain,
+    Judged,
+    Step,
+)
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
+from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort
 from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
+from kerneltruth.oracle.evaluate import CaseJudged
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
@@ -54,20 +61,6 @@ EFFORTS: Final[dict[Explain, DiagnosisEffort | None]] = {
     "brief": BRIEF,
     "none": None,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What came of a candidate.
-
-    Attributes:
-        findings: all that it breaks, the one that decides first.
-        script: shows what decides without this package; empty where none was made.
-    """
-
-    document: CheckDocument
-    findings: tuple[Finding, ...] = ()
-    script: str = ""
 
 
 def judge_file(
@@ -225,7 +218,13 @@ def job_of(options: CheckRequest, policy: Policy) -> EvaluationRequest:
     )
     _check_published_is_asked(plan, task)
     # By its name alone: the same file lies elsewhere on another machine.
-    return EvaluationRequest(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
+    return EvaluationRequest(
+        name=options.file.name,
+        task=task.key,
+        candidate=candidate,
+        plan=plan,
+        effort=EFFORTS[options.explain],
+    )
 
 
 def _check_published_is_asked(plan: Plan, task: Task) -> None:
@@ -254,9 +253,9 @@ def _judge(
     evaluator: Evaluator, job: EvaluationRequest, options: CheckRequest
 ) -> Generator[Step, None, tuple[Attempt, str]]:
     """Judge the job; return the attempt, and the script of its failure."""
-    judgements: list[Judgement] = []
     task = find(job.task)
     total = evaluator.cache.deals.planned_cases(task, job.plan, evaluator.runner.device)
+    script, done = "", 0
     with CandidateSession(
         task,
         job.candidate,
@@ -265,25 +264,23 @@ def _judge(
         deadline_s=job.plan.deadline_s,
         controls=evaluator.controls,
     ) as session:
-        for event in evaluate_cases(session, job.plan):
-            if isinstance(event, AttemptEnded):
-                attempt = event.attempt
-                break
-            judgements.append(event.judgement)
-            said = f"{event.judgement.verdict.word}: {event.judgement.case.summary()}"
-            yield Step(done=min(len(judgements), total), total=total, text=said)
-        effort = EFFORTS[options.explain]
-        if attempt.failure is not None and effort is not None:
-            yield Step(done=total, total=total, text="looking for the smallest failing case")
-            others = [j for j in judgements if j is not attempt.failure]
-            found = diagnose(session, attempt.failure, others, effort)
-            script = "" if options.keep else _script(session, attempt.failure, found)
-            return found.added_to(attempt), script
-    if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
+        for event in judge_and_diagnose(session, job):
+            match event:
+                case CaseJudged(judgement=judgement):
+                    done = min(done + 1, total)
+                    text = f"{judgement.verdict.word}: {judgement.case.summary()}"
+                    yield Step(done=done, total=total, text=text)
+                case DiagnosisBegun():
+                    text = "looking for the smallest failing case"
+                    yield Step(done=total, total=total, text=text)
+                case CandidateJudged(attempt=attempt, cases=cases, diagnosis=found):
+                    if found is not None and attempt.failure is not None and not options.keep:
+                        script = _script(session, attempt.failure, found)
+    if not (cases or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
         )
-    return structs.replace(attempt, explanation=without_diagnosis(attempt)), ""
+    return attempt, script
 
 
 def _script(session: CandidateSession, failure: Judgement, found: Diagnosis) -> str:

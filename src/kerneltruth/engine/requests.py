@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from kerneltruth.documents.checks import CheckDocument, RefusedFile
 from kerneltruth.documents.lines import Labels
+from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 
 STAGES = ("call", "exe", "perf")
@@ -203,6 +204,24 @@ class MinimizeRequest:
     deadline_s: float = 20.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedRequest:
+    """A request, and the number by which its answer is known."""
+
+    number: int
+    request: CheckRequest | TimeRequest
+
+    @property
+    def task(self) -> str:
+        """The task as the caller names it, or the file, with its suite."""
+        return f"{self.request.suite or ''}/{self.request.task or self.request.file}"
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is to be timed, which one judge of a device does."""
+        return isinstance(self.request, TimeRequest)
+
+
 D = TypeVar("D")
 
 
@@ -225,6 +244,20 @@ class FileEnded(Step):
 
     path: str
     ended: CheckDocument | RefusedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What came of a candidate.
+
+    Attributes:
+        findings: all that it breaks, the one that decides first.
+        script: shows what decides without this package; empty where none was made.
+    """
+
+    document: CheckDocument
+    findings: tuple[Finding, ...] = ()
+    script: str = ""
 
 
 # A stream of steps that ends in a document, which the generator returns.

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from kerneltruth import tasks
 from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Manifest
 from kerneltruth.engine.devices import device_name, driver_version
-from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
+from kerneltruth.errors import Interrupted, UserError
+from kerneltruth.runs.files import new_folder
 from kerneltruth.runs.findings import environment_fingerprint
 from kerneltruth.runs.ledger import Keep, L
-from kerneltruth.runs.lookup import run_parents
 from kerneltruth.runs.store import RunStore, now
 
 
@@ -87,23 +85,3 @@ def environment(device: str) -> dict[str, str | None]:
     return environment_fingerprint(
         device, name=device_name(device), driver=None if device == "cpu" else driver_version()
     )
-
-
-def new_folder(command: str) -> Path:
-    """Create a new directory for what a command writes.
-
-    Raises:
-        EnvironmentFault: none can be made here.
-    """
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    for parent in run_parents():
-        for number in range(1000):
-            path = parent / (f"{command}-{stamp}" + (f"-{number}" if number else ""))
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            except OSError:
-                break
-            return path
-    raise EnvironmentFault(f"no run directory can be made below {os.getcwd()}; name one with --out")

@@ -5,8 +5,10 @@ Light to import: each function imports torch only while its runner warms up, sid
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -95,6 +97,18 @@ def run(request: Request) -> Events[Any]:
             return _minimize(request)
 
 
+@contextlib.contextmanager
+def warming(device: str, targets: tuple[str, ...]) -> Iterator[Runner]:
+    """Give a runner of a device, whose processes import torch in parallel with this one.
+
+    Raises:
+        UserError, EnvironmentFault: as of `choose_device` and `choose_targets`.
+    """
+    with new_runner(choose_device(device), choose_targets(targets)) as runner:
+        begin(runner)
+        yield runner
+
+
 def on_one_thread(steps: Events[D]) -> Events[D]:
     """Judge with one torch thread, as parallel judges do; restore the caller's number after it."""
     import torch
@@ -116,10 +130,7 @@ def _check(
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
     if isinstance(request, CheckRequest) and options.source is None:
         _require_file(options.file)
-    runner = new_runner(choose_device(options.device), choose_targets(options.targets))
-    try:
-        # From here on the runner's processes import torch, in parallel with this one.
-        begin(runner)
+    with warming(options.device, options.targets) as runner:
         if isinstance(request, ChecksRequest):
             from kerneltruth.engine.several_files import judge_files
 
@@ -127,8 +138,6 @@ def _check(
         from kerneltruth.engine.one_file import judge_file
 
         return (yield from on_one_thread(judge_file(options, runner, start)))
-    finally:
-        runner.close()
 
 
 def _run(options: RunRequest) -> Events[RunDocument]:
@@ -174,12 +183,9 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
     if options.out is not None and options.suite is not None:
         raise UserError("--out: the audit of a suite keeps no run; use --json")
     options = replace(options, targets=choose_targets(options.targets))
-    runner = new_runner(choose_device(options.device), options.targets)
-    try:
-        # From here on the runner's processes import torch, in parallel with this one.
-        if options.timed:
-            return (yield from _time_suite(options, runner, start))
-        begin(runner)
+    if options.timed:
+        return (yield from _time_suite(options, start))
+    with warming(options.device, options.targets) as runner:
         if options.suite is not None:
             from kerneltruth.engine.suite_audit import audit_suite
 
@@ -187,20 +193,20 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
         from kerneltruth.engine.corpus_audit import audit_corpus
 
         return (yield from on_one_thread(audit_corpus(options, runner, start)))
-    finally:
-        runner.close()
 
 
-def _time_suite(options: AuditRequest, runner: Runner, start: float) -> Events[TimedSuiteDocument]:
-    if runner.device == "cpu":
+def _time_suite(options: AuditRequest, start: float) -> Events[TimedSuiteDocument]:
+    device = choose_device(options.device)
+    if device == "cpu":
         raise EnvironmentFault(
             "--timed: needs a GPU, because times of a busy host do not test the clock; run "
             "this where `kerneltruth doctor` shows a device"
         )
-    runner.start(("time",))
-    from kerneltruth.engine.benchmark.timed_audit import time_suite
+    with new_runner(device, ()) as runner:
+        runner.start(("time",))
+        from kerneltruth.engine.benchmark.timed_audit import time_suite
 
-    return (yield from on_one_thread(time_suite(options, runner, start)))
+        return (yield from on_one_thread(time_suite(options, runner, start)))
 
 
 def _time(options: TimeRequest) -> Events[TimeDocument]:
@@ -212,14 +218,11 @@ def _time(options: TimeRequest) -> Events[TimeDocument]:
         raise EnvironmentFault(
             "--profile: ncu is not installed; Nsight Compute comes with the CUDA toolkit"
         )
-    runner = new_runner(choose_device(options.device), ())
-    try:
+    with new_runner(choose_device(options.device), ()) as runner:
         runner.start(("time", "time_compiled") if _compiles(options) else ("time",))
         from kerneltruth.engine.benchmark.timed_file import time_file
 
         return (yield from on_one_thread(time_file(options, runner, start)))
-    finally:
-        runner.close()
 
 
 def _replay(request: ReplayRequest) -> Events[ReplayDocument]:

@@ -18,6 +18,7 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Infra
 from kerneltruth.engine.attempt_store import store_attempt
 from kerneltruth.engine.benchmark.baselines import check_baselines
+from kerneltruth.engine.candidates import scheduler_of
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
     BRIEF,
@@ -38,7 +39,6 @@ from kerneltruth.engine.outcomes import (
 )
 from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, RunRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run
-from kerneltruth.engine.run_scheduler import scheduler_of
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, judges_at_once
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy

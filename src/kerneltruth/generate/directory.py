@@ -21,9 +21,8 @@ from kerneltruth.documents.generations import (
     GenerationResult,
 )
 from kerneltruth.documents.model import Json, content_hash, dumps, model_of, parse, plain, updated
-from kerneltruth.engine.run_directory import new_folder
 from kerneltruth.errors import UserError
-from kerneltruth.runs.files import read_json, write_whole, writing
+from kerneltruth.runs.files import new_folder, read_json, write_whole, writing
 from kerneltruth.runs.store import now
 from kerneltruth.suites.generations import MANIFEST
 

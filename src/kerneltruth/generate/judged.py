@@ -10,8 +10,7 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt, ProfileEntry
-from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.engine.outcomes import call_stage
+from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.review import Review, timings_of
 from kerneltruth.oracle.kernel_fact import OR_WITHOUT
@@ -38,13 +37,10 @@ _ASKED: Mapping[str, str] = {
 }
 
 
-def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Review:
-    """Return the review of an attempt.
-
-    The attempt has its smallest failing case and its explanation; `perf` is None if it was not
-    timed.
-    """
-    reached = "call" if call_stage(attempt).outcome != "pass" else "exe"
+def review_of(task: Task, evaluation: Evaluation) -> Review:
+    """Return the review of an evaluation, whose failure is explained."""
+    attempt, perf = evaluation.attempt, evaluation.perf
+    reached = "exe" if evaluation.returned else "call"
     if perf is not None and perf.outcome == "wrong":
         # Right on every judged case, and wrong at a timed size.
         return Review(

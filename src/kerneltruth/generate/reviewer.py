@@ -11,12 +11,9 @@ from dataclasses import dataclass
 
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.lines import Labels
-from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
-from kerneltruth.engine.perf_stage import PerfStage
+from kerneltruth.engine.candidates import CandidateScheduler, evaluations, local_pools
+from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator
 from kerneltruth.engine.requests import CASES
-from kerneltruth.engine.scheduling.local_pool import LocalPool
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Scheduler, judges_at_once
-from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.generate.judged import review_of
@@ -53,18 +50,18 @@ class Reviewer:
         tasks: dict[str, Listed],
         suite: str,
         *,
-        pool: Callable[..., Scheduler[EvaluationRequest, Evaluation]] = LocalPool,
+        pools: Callable[..., CandidateScheduler] = local_pools,
     ) -> None:
         """Prepare to judge.
 
-        Tasks go by bare name; `pool` makes the scheduler of one round of answers.
+        Tasks go by bare name; `pools` makes the scheduler of one round of answers.
         """
-        self._pool = pool
+        self._pools = pools
         self._runner = runner
         self._evaluator = Evaluator(policy=Policy(), runner=runner)
         self._tasks = tasks
         self._suite = suite
-        self._workers = judges_at_once(options.workers)
+        self._workers = options.workers
         self._plan = Plan(
             seed=derive(options.seed, "feedback"),
             cases=options.cases or CASES,
@@ -93,23 +90,15 @@ class Reviewer:
                     yield Reviewed(exchange=each, review=refused)
         if not jobs:
             return
-        self._evaluator.warm()
-        timed = Then(
-            wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
+        # A candidate that could not be timed is still right.
+        pools = self._pools(
+            (self._evaluator,),
+            workers=self._workers,
             # The other verdicts give no review.
-            work=PerfStage(self._evaluator, baselines=("eager",)).time,
-            # A candidate that could not be timed is still right.
-            lost=lambda job, evaluation, reason: evaluation,
+            baselines=("eager",),
+            untimed=lambda job, evaluation, reason: evaluation,
         )
-        pool = self._pool(work=self._evaluator.evaluate, workers=self._workers, then=timed)
-        for event in pool.run(jobs.values()):
-            match event:
-                case Done(job=job, result=evaluation):
-                    pass
-                case Lost(job=job, reason=reason):
-                    evaluation = lost(job, reason)
-                case _:
-                    continue
+        for job, evaluation in evaluations(pools, jobs.values()):
             review = self._review_of(job, evaluation)
             for each in waiting[job.name]:
                 yield Reviewed(exchange=each, review=review)
@@ -141,5 +130,5 @@ class Reviewer:
         )
 
     def _review_of(self, job: EvaluationRequest, evaluation: Evaluation) -> Review | None:
-        review = review_of(find(job.task), evaluation.attempt, evaluation.perf)
+        review = review_of(find(job.task), evaluation)
         return None if review.outcome == "infra" else review

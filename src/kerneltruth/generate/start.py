@@ -7,9 +7,8 @@ from collections.abc import Generator
 
 from kerneltruth.documents.contracts import contract_name
 from kerneltruth.documents.generations import GenerateDocument
-from kerneltruth.engine.devices import begin, choose_device, choose_targets, new_runner
 from kerneltruth.engine.requests import Step
-from kerneltruth.engine.start import on_one_thread
+from kerneltruth.engine.start import on_one_thread, warming
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Sampling
 from kerneltruth.generate.connection import open_model
@@ -41,9 +40,7 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
         from kerneltruth.generate.generation import generate
 
         return (yield from generate(options, method, sampling, model, None, start))
-    device, targets = choose_device(options.device), choose_targets(options.targets)
-    with new_runner(device, targets) as runner:
-        begin(runner)
+    with warming(options.device, options.targets) as runner:
         from kerneltruth.generate.generation import generate
 
         steps = generate(options, method, sampling, model, runner, start)

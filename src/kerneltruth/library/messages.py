@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from kerneltruth.documents.checks import CheckDocument
@@ -104,19 +103,6 @@ class QuestionRefused(Model, frozen=True, kw_only=True, tag="refused"):
     number: int | None
     fault: Literal["user", "environment", "internal"]
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedQuestion:
-    """A question on its way to a judge; `task` names what candidates share expectations by."""
-
-    number: int
-    about: CheckMessage | TimeMessage
-
-    @property
-    def task(self) -> str:
-        """The task as the caller names it, or the file's name, with its suite."""
-        return f"{self.about.suite or ''}/{self.about.task or self.about.file}"
 
 
 Question: TypeAlias = Ask | Cancel

@@ -6,7 +6,9 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,35 @@ def read_json(path: Path) -> Any:
         raise UserError(
             f"{path} is damaged ({reason}); restore it, or judge the kernel again"
         ) from error
+
+
+def run_parents() -> tuple[Path, ...]:
+    """Return the folders in which commands make runs that nobody names, the preferred one first."""
+    return Path("runs"), Path(tempfile.gettempdir()) / "kerneltruth-runs"
+
+
+def new_folder(command: str, parents: Sequence[Path] = ()) -> Path:
+    """Create a new directory for what a command writes.
+
+    Args:
+        command: for which it is named.
+        parents: the first that can be written is used; by default `runs/`, and a temporary folder.
+
+    Raises:
+        EnvironmentFault: none can be made here.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    for parent in parents or run_parents():
+        for number in range(1000):
+            path = parent / (f"{command}-{stamp}" + (f"-{number}" if number else ""))
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError:
+                break
+            return path
+    raise EnvironmentFault(f"no run directory can be made below {os.getcwd()}; name one with --out")
 
 
 @contextlib.contextmanager

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kerneltruth.errors import UserError
+from kerneltruth.runs.files import run_parents
 
 _MOST_NAMED = 4
-
-
-def run_parents() -> tuple[Path, ...]:
-    """Return the folders in which commands make runs that nobody names, the preferred one first."""
-    return Path("runs"), Path(tempfile.gettempdir()) / "kerneltruth-runs"
 
 
 def located(given: Path, run: Path | None = None) -> Path:

@@ -11,6 +11,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt, CandidateRef, Judgement, ProfileEntry
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
 from kerneltruth.documents.verdict import CompileError, Failed, Passed, RuntimeFault
+from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.generate.judged import counterexample, review_of
 from kerneltruth.generate.prompts import load_prompts
 from kerneltruth.tasks.registry import find
@@ -29,7 +30,7 @@ def entry(status, **fields):
 
 
 def review(made, perf=None):
-    return review_of(TASK, made, perf)
+    return review_of(TASK, Evaluation(attempt=made, perf=perf))
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from types import SimpleNamespace
 
-import pytest
-
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import Passed
@@ -18,53 +16,34 @@ from kerneltruth.tasks.registry import tasks_of
 ANSWER = "```python\nimport torch\ndef relu(input, inplace=False):\n    return input.relu()\n```"
 
 
-class Keeper:
-    """A timekeeper that times nothing."""
+class OneAfterTheOther:
+    """Pools of a machine with a GPU, on which every answer is right, and timed at once."""
 
-    capacity = 1
+    def __init__(self):
+        self.asked = []
 
-    def ready(self, tasks):
-        pass
+    def __call__(self, evaluators, *, workers, baselines, untimed):
+        self.asked.append(baselines)
+        self._lost = untimed
+        return self
 
-    prepare_in_background = ready
-
-    def time(self, task, candidate, *, then=None):
-        return CandidateTimes(outcome="timed", shapes=())
-
-
-@pytest.fixture
-def on_a_gpu(monkeypatch, tmp_path):
-    """A machine that is said to have a GPU, on which every answer is right."""
-    asked = []
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-    def benchmarker(runner, baselines):
-        asked.append(baselines)
-        return Keeper()
-
-    class OneAfterTheOther:
-        def __init__(self, *, work, workers, then):
-            self._then = then
-
-        def run(self, jobs):
-            for job in jobs:
-                ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
-                right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
-                evaluation = Evaluation(attempt=right)
-                assert self._then.wanted(job, evaluation)
-                (timed,) = self._then.work([(job, evaluation)])
-                yield Done(job=job, result=timed)
-
-    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.benchmarker_for_runs", benchmarker)
-    return SimpleNamespace(device="cuda:0", versions=dict, asked=asked, pool=OneAfterTheOther)
+    def run(self, jobs):
+        for job in jobs:
+            assert job.timed
+            ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
+            right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
+            timed = Evaluation(attempt=right, perf=CandidateTimes(outcome="timed", shapes=()))
+            assert self._lost(job, timed, "it died") is timed
+            yield Done(job=job, result=timed)
 
 
-def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak(on_a_gpu):
+def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak():
     options = GenerateRequest(suite="kernelbenchx", method="refine", workers=1)
     tasks = {t.name: t for t in tasks_of("kernelbenchx").values()}
-    reviewer = Reviewer(options, on_a_gpu, tasks, "kernelbenchx", pool=on_a_gpu.pool)
+    pools, runner = OneAfterTheOther(), SimpleNamespace(device="cuda:0")
+    reviewer = Reviewer(options, runner, tasks, "kernelbenchx", pools=pools)
     exchange = Exchange(task="kernelbenchx/relu", sample=0, round=0, reply=Reply(text=ANSWER))
     (reviewed,) = reviewer.review([exchange])
     assert reviewed.review is not None
     assert (reviewed.review.outcome, reviewed.review.stage) == ("pass", "perf")
-    assert on_a_gpu.asked == [("eager",)]
+    assert pools.asked == [("eager",)]

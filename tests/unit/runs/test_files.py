@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from kerneltruth.engine.devices import cache_root
-from kerneltruth.runs.files import cache_folder
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runs.files import cache_folder, new_folder
 from kerneltruth.suites.kernelbench.suite import schema_cache
 
 
@@ -30,3 +31,16 @@ def test_nothing_is_cached_for_a_user_without_a_home(tmp_path, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.devices.cache_folder", lambda name: found)
     assert cache_root() is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_asks_for_another(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(EnvironmentFault, match=r"no run directory .* name one with --out"):
+        new_folder("check", [tmp_path / "runs", tmp_path / "runs" / "below"])
+
+
+def test_a_folder_lies_where_it_can_be_made(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    made = new_folder("check", [tmp_path / "runs", tmp_path / "other"])
+    assert made.parent == tmp_path / "other"
+    assert made.is_dir()

@@ -1,4 +1,4 @@
-"""What a judge of the server does with a question; this imports torch."""
+"""What a judge of a service does with a request; this imports torch."""
 
 from __future__ import annotations
 
@@ -7,31 +7,21 @@ import functools
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
-
-from msgspec import structs
 
 from kerneltruth.clock.device.lock import checking
 from kerneltruth.documents.records import Attempt, CandidateRef
+from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdict import CompileError, Infra, Verdict
 from kerneltruth.engine.check_document import check_document
 from kerneltruth.engine.devices import cuda_devices
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.one_file import Judged, judge
+from kerneltruth.engine.one_file import judge
+from kerneltruth.engine.open_suite import OpenSuite
 from kerneltruth.engine.policy import choose_policy
-from kerneltruth.engine.requests import CheckRequest, Step, TimeRequest
+from kerneltruth.engine.requests import CheckRequest, Judged, NumberedRequest, Step, TimeRequest
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import CandidateError, EnvironmentFault
-from kerneltruth.library.messages import (
-    Checked,
-    CheckMessage,
-    QueuedQuestion,
-    Timed,
-    TimeMessage,
-    encoded,
-)
-from kerneltruth.library.open_suite import OpenSuite
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import FOREIGN, find, listed_of
@@ -39,49 +29,61 @@ from kerneltruth.tasks.registry import FOREIGN, find, listed_of
 D = TypeVar("D")
 
 
-class QuestionWorker:
-    """Answers questions in a judge process; what is warm before the fork is shared."""
+class ServiceJudge:
+    """Judges and times in a process of its own; what is warm before the fork is shared."""
 
-    def __init__(self, runner: Runner, judges: int) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        judges: int,
+        *,
+        judge: Callable[..., Generator[Step, None, Judged]] = judge,
+    ) -> None:
         """Answer nothing yet.
 
         Args:
             runner: of the device.
             judges: how many share the machine's memory.
+            judge: called as `one_file.judge`.
         """
         self._runner = runner
+        self._judge = judge
         self._evaluators: dict[tuple[Policy, str], Evaluator] = {}
         self._suite = OpenSuite(runner, judges)
 
-    def __call__(self, job: QueuedQuestion, tell: Callable[[object], None]) -> bytes:
-        """Return the answer's bytes.
+    def __call__(
+        self, job: NumberedRequest, tell: Callable[[object], None]
+    ) -> Judged | TimeDocument:
+        """Return the answer.
 
         Raises:
             UserError: an option is wrong.
             EnvironmentFault: this machine cannot do it.
         """
         del tell
-        if isinstance(job.about, TimeMessage):
-            return self._timed(job.number, job.about)
-        options = request_of(job.about)
-        judged = self._judged(options)
+        request = job.request
+        if isinstance(request, TimeRequest):
+            from kerneltruth.engine.benchmark.timed_file import time_file
+
+            return _last(time_file(request, self._runner, time.monotonic()))
+        judged = self._judged(request)
         if judged.document.verdict == "infra":
             _require_present(self._runner.device)
             # As `run` does: what ended by chance, such as a killed process, goes well again.
-            judged = judged if options.keep else self._judged(options)
-        return answer(job.number, judged)
+            judged = judged if request.keep else self._judged(request)
+        return judged
 
     def _judged(self, options: CheckRequest) -> Judged:
         start = time.monotonic()
         try:
             with self._room():
                 options = replace(options, suite=self._suite.open(options.suite))
-                steps = judge(options, self._evaluator(options), lambda: self._machine, start)
-                return _last(steps)
+                evaluator = self._evaluator(options)
+                return _last(self._judge(options, evaluator, lambda: self._machine, start))
         except CandidateError as error:
-            return without_trial(options, CompileError(detail=str(error)))
+            return not_judged(options, CompileError(detail=str(error)))
         except MemoryError as error:
-            return without_trial(options, Infra(reason=f"the judge ran out of memory: {error}"))
+            return not_judged(options, Infra(reason=f"the judge ran out of memory: {error}"))
 
     def _room(self) -> contextlib.AbstractContextManager[None]:
         """Leave a GPU to what is timed on it."""
@@ -102,13 +104,6 @@ class QuestionWorker:
     def _machine(self) -> Mapping[str, str | None]:
         return environment(self._runner.device)
 
-    def _timed(self, number: int, about: TimeMessage) -> bytes:
-        from kerneltruth.engine.benchmark.timed_file import time_file
-
-        fields = structs.asdict(about) | {"file": Path(about.file)}
-        steps = time_file(TimeRequest(**fields), self._runner, time.monotonic())
-        return encoded(Timed(number=number, document=_last(steps)))
-
 
 def _require_present(device: str) -> None:
     """Raise if the device is there no longer, so that no further candidate is tried on it.
@@ -126,26 +121,7 @@ def _require_present(device: str) -> None:
         )
 
 
-def request_of(about: CheckMessage) -> CheckRequest:
-    """Return the engine's request of a message."""
-    out = None if about.out is None else Path(about.out)
-    fields = structs.asdict(about) | {"file": Path(about.file), "out": out}
-    return CheckRequest(**fields, keep=out is not None)
-
-
-def answer(number: int, judged: Judged) -> bytes:
-    """Return the bytes that say what came of a candidate."""
-    return encoded(
-        Checked(
-            number=number,
-            document=judged.document,
-            findings=judged.findings,
-            script=judged.script,
-        )
-    )
-
-
-def without_trial(options: CheckRequest, verdict: Verdict) -> Judged:
+def not_judged(options: CheckRequest, verdict: Verdict) -> Judged:
     """Return the result of a candidate that no case could be put to."""
     ref = CandidateRef(sha256="", path=str(options.file), language="unknown", entry="")
     attempt = Attempt(

@@ -1,5 +1,7 @@
 """The perf stage of a run: which candidates are timed, against what, and what a failure leaves."""
 
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,20 +12,22 @@ from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Failed, Infra, Passed
+from kerneltruth.engine.candidates import EvaluatorFactory, PerfStage, scheduler_of
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.outcomes import ListedLine
-from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
-from kerneltruth.engine.run_scheduler import _not_timed
+from kerneltruth.engine.requests import RunRequest
 from kerneltruth.engine.submissions import not_valid
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
 from kerneltruth.runner.timing.messages import Supply
 
 pytestmark = pytest.mark.processes
 
+ON_CPU = SimpleNamespace(device="cpu")
 CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("relu",))
 
 
@@ -43,7 +47,7 @@ def evaluation(verdict=None, perf=None):
 
 
 @pytest.mark.parametrize("timed", [False, True])
-def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed, monkeypatch):
+def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed):
     """Contexts that end beside batches would disturb them unnoticed."""
     asked = []
 
@@ -51,8 +55,7 @@ def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed, mon
         asked.append(ends_first)
         raise MemoryError("none left")
 
-    monkeypatch.setattr("kerneltruth.engine.evaluator.CandidateSession", session)
-    evaluator = Evaluator(policy=Policy(), runner=SimpleNamespace(device="cpu"))
+    evaluator = Evaluator(policy=Policy(), runner=ON_CPU, sessions=session)
     assert "none left" in evaluator.evaluate(job(timed=timed)).attempt.verdict.reason
     assert asked == [timed]
 
@@ -112,20 +115,30 @@ def keepers(monkeypatch, tmp_path):
         made.baselines = baselines
         return Keeper()
 
-    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.benchmarker_for_runs", make)
+    made.make = make
     return made
 
 
-def stage_of(**more):
-    evaluator = SimpleNamespace(
-        runner=SimpleNamespace(device="cuda:0"), evaluate=lambda job, report: None
-    )
-    return PerfStage(evaluator, **more)
+class OnGpu:
+    """An evaluator on a GPU, which finds what it was given."""
+
+    runner = SimpleNamespace(device="cuda:0")
+
+    def __init__(self, result=None):
+        self.result = result
+
+    def evaluate(self, job, report):
+        return self.result
+
+    def start(self):
+        """Warm nothing up."""
+
+    warm = start
 
 
 @pytest.fixture
-def stage():
-    return stage_of()
+def stage(keepers):
+    return PerfStage(OnGpu(), make=keepers.make)
 
 
 def test_one_timekeeper_times_all_that_come(stage, keepers):
@@ -146,15 +159,15 @@ def test_baselines_of_a_few_tasks_are_prepared_while_others_are_timed(stage, kee
 
 
 @pytest.mark.parametrize("against", [(), ("eager",)])
-def test_an_evaluator_elsewhere_times_against_the_same(monkeypatch, keepers, against):
-    made = SimpleNamespace(
-        runner=SimpleNamespace(device="cuda:0"),
-        evaluate=lambda job, report: evaluation(),
-        start=lambda: None,
-        warm=lambda: None,
+def test_an_evaluator_elsewhere_times_against_the_same(keepers, against):
+    factory = EvaluatorFactory(
+        device="cuda:0",
+        targets=(),
+        policy=Policy(),
+        against=against,
+        evaluator=lambda **how: OnGpu(evaluation()),
+        stage=partial(PerfStage, make=keepers.make),
     )
-    monkeypatch.setattr("kerneltruth.engine.perf_stage.Evaluator", lambda **how: made)
-    factory = EvaluatorFactory(device="cuda:0", targets=(), policy=Policy(), against=against)
     assert factory()(job()).perf == CandidateTimes(outcome="timed")
     assert keepers.baselines == (against or None)
 
@@ -162,7 +175,8 @@ def test_an_evaluator_elsewhere_times_against_the_same(monkeypatch, keepers, aga
 def test_the_stage_takes_a_choice_of_baselines(stage, keepers):
     assert [*stage.time([(job(), evaluation())])]
     assert keepers.baselines is None
-    assert [*stage_of(baselines=("eager",)).time([(job(), evaluation())])]
+    chosen = PerfStage(OnGpu(), baselines=("eager",), make=keepers.make)
+    assert [*chosen.time([(job(), evaluation())])]
     assert keepers.baselines == ("eager",)
 
 
@@ -197,16 +211,37 @@ def test_a_fault_of_the_machine_is_one(stage, keepers):
     ],
 )
 def test_where_one_judge_does_it_all_only_right_ones_are_timed(keepers, job_, result, timed):
-    evaluator = SimpleNamespace(
-        runner=SimpleNamespace(device="cuda:0"), evaluate=lambda job, report: result
-    )
-    after = PerfStage(evaluator).evaluate_and_time(job_)
+    after = PerfStage(OnGpu(result), make=keepers.make).evaluate_and_time(job_)
     assert bool(keepers.asked) is timed
     assert after.perf == (CandidateTimes(outcome="timed") if timed else result.perf)
 
 
-def test_a_candidate_that_could_not_be_timed_keeps_its_verdict():
-    after = _not_timed(job(), evaluation(), "the process that times died twice")
+def pool_of(keepers, **options):
+    """The pool of a run on one GPU."""
+    request = RunRequest(suite="core", candidates=Path(), **options)
+    (pool,) = scheduler_of(request, [OnGpu()], stage=partial(PerfStage, make=keepers.make)).pools
+    return pool
+
+
+@pytest.mark.parametrize("against", [(), ("eager", "compile")])
+def test_a_run_times_against_what_it_was_asked_for(keepers, against):
+    then = pool_of(keepers, against=against).then
+    assert [*then.work([(job(), evaluation())])]
+    assert keepers.baselines == (against or None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "perf", "timed"),
+    [(True, None, True), (True, CandidateTimes(outcome="not_run"), False), (False, None, False)],
+)
+def test_only_right_ones_go_on_to_be_timed(keepers, asked, perf, timed):
+    then = pool_of(keepers).then
+    assert then.wanted(job(timed=asked), evaluation(perf=perf)) is timed
+
+
+def test_a_candidate_that_could_not_be_timed_keeps_its_verdict(keepers):
+    lost = pool_of(keepers).then.lost
+    after = lost(job(), evaluation(), "the process that times died twice")
     assert isinstance(after.attempt.verdict, Passed)
     assert after.perf == CandidateTimes(outcome="infra", detail="the process that times died twice")
 
@@ -234,27 +269,41 @@ TORCH = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
 
 
 @pytest.fixture(scope="module")
-def evaluator(tmp_path_factory):
-    evaluator = Evaluator(policy=Policy(), targets=(), cache_root=tmp_path_factory.mktemp("cache"))
-    yield evaluator
-    evaluator.close()
+def runner(tmp_path_factory):
+    with Runner(targets=(), cache_root=tmp_path_factory.mktemp("cache")) as runner:
+        yield runner
+
+
+class Forgets:
+    """A runner that does not keep what children compile."""
+
+    keeps_compiled = False
+
+    def __init__(self, runner):
+        self._runner = runner
+
+    def __getattr__(self, name):
+        return getattr(self._runner, name)
 
 
 @pytest.fixture
-def judged(evaluator, monkeypatch):
+def judged(runner):
     """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
 
     def judge(source, *, timed=True, keeps=True):
         rehearsed = []
 
-        def rehearse(session, calls, *, budget_s):
-            assert budget_s > 0
-            rehearsed.extend(calls)
+        class Rehearsed(CandidateSession):
+            def rehearse(self, calls, *, budget_s):
+                assert budget_s > 0
+                rehearsed.extend(calls)
 
-        monkeypatch.setattr("kerneltruth.engine.evaluator.not_timed", on_a_gpu)
-        monkeypatch.setattr(CandidateSession, "rehearse", rehearse)
-        if not keeps:
-            monkeypatch.setattr(evaluator.runner, "_cache_root", None)
+        evaluator = Evaluator(
+            policy=Policy(),
+            runner=runner if keeps else Forgets(runner),
+            sessions=Rehearsed,
+            untimed=on_a_gpu,
+        )
         candidate = read_candidate(source, "k.py", task_names=("relu",), task="relu")
         plan = Plan(cases=2, dtypes=("float32",), compile=False)
         evaluator.evaluate(job(candidate=candidate, plan=plan, timed=timed))
