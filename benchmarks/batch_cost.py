@@ -21,13 +21,13 @@ import machine
 import torch
 
 from kerneltruth.cases.philox import stream
+from kerneltruth.clock.protocol.effort import RUN_EFFORT
 from kerneltruth.clock.protocol.inputs import BenchInputs, make_bench_inputs
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
-from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner

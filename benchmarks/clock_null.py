@@ -22,7 +22,7 @@ from pathlib import Path
 import machine
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.effort import RUN_EFFORT, Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
@@ -40,7 +40,6 @@ from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine, known_machine
 from kerneltruth.engine.benchmark.memory import limit_memory, memory_of
 from kerneltruth.engine.benchmark.noise import LEAST_NOISE
-from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened

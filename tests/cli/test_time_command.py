@@ -2,13 +2,16 @@
 
 import json
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule import timed_cases
-from kerneltruth.engine.benchmark import runs, timed_file
-from kerneltruth.errors import UserError
+from kerneltruth.engine.benchmark.timed_file import time_file
+from kerneltruth.engine.requests import TimeRequest
+from kerneltruth.errors import EnvironmentFault, UserError
 
 SOFTMAX = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
 NUMPY = "import numpy as np\ndef relu(input, inplace=False):\n    return np.maximum(input, 0)\n"
@@ -196,22 +199,20 @@ def test_a_kernel_that_raises_is_bad_and_says_why(kt, candidate):
     assert document["detail"].endswith("OSError no")
 
 
-def test_a_kernel_compiles_anew_each_time_it_is_timed_and_in_a_run_it_does_not(
-    kt, softmax, monkeypatch
-):
-    given = []
+def timing(file, **more):
+    """The steps of `time` where nothing is measured before a benchmarker is made."""
+    request = TimeRequest(file=file, task="softmax", suite="kernelbenchx", **more)
 
-    def benchmarker(runner, **how):
-        given.append(how.get("cold", False))
-        raise UserError("enough is known")
+    def make(runner, *, cold, **how):
+        raise UserError(f"it would be timed, {cold=}")
 
-    for module in (timed_file, runs):
-        monkeypatch.setattr(module, "Benchmarker", benchmarker)
-        monkeypatch.setattr(module, "known_machine", lambda runner, **how: None)
-    assert mistake(kt("time", softmax, *QUICK)).endswith("enough is known")
-    with pytest.raises(UserError):
-        runs.benchmarker_for_runs(None)
-    assert given == [True, False]
+    measure = {"measure": lambda runner, *, again: None, "make": make}
+    return time_file(request, SimpleNamespace(device="cpu"), 0.0, **measure)
+
+
+def test_a_kernel_compiles_anew_each_time_it_is_timed(softmax):
+    with pytest.raises(UserError, match="it would be timed, cold=True"):
+        list(timing(softmax))
 
 
 def test_a_name_that_is_too_long_is_the_users_mistake(kt):
@@ -220,31 +221,25 @@ def test_a_name_that_is_too_long_is_the_users_mistake(kt):
     assert "File name too long" in said
 
 
-@pytest.fixture
-def unmeasured(monkeypatch):
-    """Nothing may be measured before the mistake is found."""
-    monkeypatch.setattr(timed_file, "known_machine", None)
-
-
-def test_a_result_that_is_there_is_not_replaced(kt, softmax, tmp_path, unmeasured):
+def test_a_result_that_is_there_is_not_replaced(softmax, tmp_path):
     for name in ("time.json", "run.json"):
         out = tmp_path / name.partition(".")[0]
         out.mkdir()
         (out / name).write_text("{}")
-        said = mistake(kt("time", softmax, *QUICK, "--out", out))
-        assert f"it holds a {name} already; name a new directory" in said
+        with pytest.raises(UserError, match=f"it holds a {name} already; name a new directory"):
+            next(timing(softmax, out=out))
         assert (out / name).read_text() == "{}"
 
 
-def test_a_file_is_no_directory_for_the_result(kt, softmax, unmeasured):
+def test_a_file_is_no_directory_for_the_result(softmax):
     for out in (softmax, softmax / "below"):
-        said = mistake(kt("time", softmax, *QUICK, "--out", out))
-        assert "is a file; name a directory" in said
+        with pytest.raises(UserError, match="is a file; name a directory"):
+            next(timing(softmax, out=out))
 
 
-def test_where_nothing_can_be_written_nothing_is_measured(kt, softmax, unmeasured):
-    said = mistake(kt("time", softmax, *QUICK, "--out", "/proc/nothing"), code=3)
-    assert "cannot be written" in said
+def test_where_nothing_can_be_written_nothing_is_measured(softmax):
+    with pytest.raises(EnvironmentFault, match="cannot be written"):
+        next(timing(softmax, out=Path("/proc/nothing")))
 
 
 def test_what_cannot_run_here_is_no_judgement(kt, candidate):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import torch
 
 from kerneltruth.clock.device.lock import checking, timing
+from kerneltruth.clock.protocol.effort import RUN_EFFORT
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
@@ -123,9 +125,19 @@ def evaluations(
 
 def _benchmarker(runner: Runner, baselines: Baselines) -> Benchmarker:
     # Timing needs more of torch than judging does.
-    from kerneltruth.engine.benchmark.runs import benchmarker_for_runs
+    from kerneltruth.engine.benchmark.baselines import baseline_sources
+    from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
+    from kerneltruth.engine.benchmark.machine import known_machine
 
-    return benchmarker_for_runs(runner, baselines)
+    return Benchmarker(
+        runner,
+        # Processes that check kernels are children of the same parent.
+        machine=known_machine(runner, root=os.getppid()),
+        seed=secrets.randbits(64),
+        baselines=baselines or DEFAULT_BASELINES,
+        effort=RUN_EFFORT,
+        sources=baseline_sources,
+    )
 
 
 class PerfStage:

@@ -11,7 +11,6 @@ from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, model_of
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditObligation, AuditSummary
 from kerneltruth.documents.verdict import Failed, Passed
-from kerneltruth.engine.attempt_store import store_attempt
 from kerneltruth.engine.candidates import local_pools
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import (
@@ -22,7 +21,7 @@ from kerneltruth.engine.evaluator import (
     lost,
 )
 from kerneltruth.engine.requests import AuditRequest, Step
-from kerneltruth.engine.run_directory import environment, open_run
+from kerneltruth.engine.run_directory import environment, open_run, store_attempt
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy

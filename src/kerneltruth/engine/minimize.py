@@ -12,8 +12,9 @@ from kerneltruth.documents.records import Finding, Judgement
 from kerneltruth.documents.verdict import Failed, Infra, UnsupportedHere, Verdict, is_bad
 from kerneltruth.engine.devices import cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
+from kerneltruth.engine.replay import judge_again
 from kerneltruth.engine.requests import Events, MinimizeRequest, Step
+from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer.smallest import script_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,11 @@ from kerneltruth.documents import records
 from kerneltruth.documents.checks import ReplayDocument, ReplayResult
 from kerneltruth.documents.records import OBLIGATIONS, Finding
 from kerneltruth.documents.verdict import CompileError, Failed, FailKind, Verdict, is_bad
-from kerneltruth.engine.devices import TARGETS, cache_root, choose_device
+from kerneltruth.engine.devices import cache_root, choose_device
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.policy import choose_policy
 from kerneltruth.engine.requests import Events, ReplayRequest, Step
 from kerneltruth.engine.run_directory import environment
-from kerneltruth.engine.unfit_cases import refuse_unfit
+from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.bounds import Policy
@@ -28,7 +26,6 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
-from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import load_snapshot
 from kerneltruth.suites.foreign import for_findings
@@ -67,17 +64,6 @@ def _replay_all(files: Iterable[Path], request: ReplayRequest) -> Events[ReplayD
         device=here,
         results=tuple(results),
     )
-
-
-def finding_at(path: Path) -> Finding:
-    """Return the finding in a file, if its task can have its case.
-
-    Raises:
-        UserError: it is damaged, or of an unknown task.
-    """
-    finding = load_finding(path)
-    refuse_unfit(path, find(finding.task), finding.case)
-    return finding
 
 
 def _files_of(request: ReplayRequest) -> list[Path]:
@@ -201,17 +187,6 @@ def _kind(verdict: Verdict) -> FailKind | None:
     return verdict.kind if isinstance(verdict, Failed) else None
 
 
-def targets_of(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return what to compile for: the default target, and those that refused kernels."""
-    refused = {getattr(finding.verdict, "target", None) for finding in findings}
-    return tuple(dict.fromkeys(("sm_90", *(t for t in TARGETS if t in refused))))
-
-
-def cache_for(finding: Finding) -> ExpectationCache:
-    """Expectations under the policy that the finding was made with."""
-    return ExpectationCache(choose_policy(finding.bounds, tf32=finding.tf32))
-
-
 def judge_again(
     session: CandidateSession, finding: Finding, expectation: Expectation
 ) -> tuple[Verdict, str | None]:
@@ -233,32 +208,6 @@ def judge_again(
         verdict = seen_again(session, finding.verdict, expectation, others) or verdict
     digest = tensors_digest(ruling.outputs) if ruling.outputs else None
     return verdict, digest
-
-
-def candidate_of(path: Path, finding: Finding) -> Candidate:
-    """Return the finding's candidate, from its run.
-
-    Raises:
-        UserError: the source is not there, or is not the one that was judged.
-    """
-    # Absolute: a bare file name inside `findings` has no parent.
-    source = path.absolute().parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        raise UserError(
-            f"{path}: its candidate is not at {source}; keep findings inside their run directory"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != finding.candidate.sha256:
-        raise UserError(f"{source} was changed after it was judged; judge it again with `check`")
-    task = find(finding.task)
-    return read_candidate(
-        data.decode(),
-        finding.candidate.path,
-        task_names=(task.name,),
-        task=task.name,
-        entry=finding.candidate.entry or task.entry,
-    )
 
 
 def _from_snapshot(

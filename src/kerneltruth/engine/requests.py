@@ -262,3 +262,13 @@ class Judged:
 
 # A stream of steps that ends in a document, which the generator returns.
 Events: TypeAlias = Generator[Step, None, D]
+
+
+def result_of(steps: Generator[object, None, D]) -> D:
+    """Run steps to their end, and return what the generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: D = end.value
+            return result

@@ -1,22 +1,38 @@
-"""The run directory of a command: a new one, a named one, or one to go on with."""
+"""A command's run directory: a new one or one to go on with, and what it keeps of attempts."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from kerneltruth import tasks
-from kerneltruth.documents.model import content_hash
-from kerneltruth.documents.records import Manifest
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.documents.lines import ResultLine
+from kerneltruth.documents.model import content_hash, parse, updated
+from kerneltruth.documents.records import Attempt, Finding, Manifest, replace
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.devices import device_name, driver_version
+from kerneltruth.engine.outcomes import ListedLine, listed, was_wrong_when_timed
 from kerneltruth.errors import Interrupted, UserError
-from kerneltruth.runs.files import new_folder
-from kerneltruth.runs.findings import environment_fingerprint
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.runs.files import new_folder, read_json
+from kerneltruth.runs.findings import environment_fingerprint, finding_of
 from kerneltruth.runs.ledger import Keep, L
 from kerneltruth.runs.store import RunStore, now
+from kerneltruth.suites.foreign import origin_of
+from kerneltruth.tasks.registry import find
+
+if TYPE_CHECKING:
+    from kerneltruth.engine.evaluator import EvaluationRequest
+
+FOLDER = Path("runs")
 
 
 def suite_hash() -> str:
@@ -85,3 +101,127 @@ def environment(device: str) -> dict[str, str | None]:
     return environment_fingerprint(
         device, name=device_name(device), driver=None if device == "cpu" else driver_version()
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFindings:
+    """An attempt and its findings.
+
+    Attributes:
+        attempt: names, for each obligation that is broken, its finding.
+        deciding: the finding of the case that decides; None if the attempt did not fail.
+        others: of what it breaks beside what decides.
+    """
+
+    attempt: Attempt
+    deciding: Finding | None
+    others: tuple[Finding, ...]
+
+    @property
+    def name(self) -> str | None:
+        """The name of the file of the finding that decides."""
+        return f"{self.deciding.id}.json" if self.deciding else None
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """All findings, the one that decides first."""
+        return (*((self.deciding,) if self.deciding else ()), *self.others)
+
+
+def findings_in(
+    attempt: Attempt, environment: Mapping[str, str | None], *, policy: Policy | None = None
+) -> AttemptFindings:
+    """Return the findings of an attempt; nothing is written."""
+    used = policy or Policy()
+    where = {**environment, **origin_of(attempt.task)}
+
+    def found(failing: Attempt) -> Finding:
+        return finding_of(failing, where, bounds=used.method, tf32=used.tf32)
+
+    deciding = found(attempt) if attempt.failure is not None else None
+    others: list[Finding] = []
+    profile = dict(attempt.profile)
+    for key, entry in attempt.profile.items():
+        if entry.status != "broken" or entry.failure is None:
+            continue
+        if deciding is not None and entry.failure == attempt.failure:
+            profile[key] = replace(entry, finding=deciding.id)
+        else:
+            failing = replace(
+                attempt,
+                failure=entry.failure,
+                minimal=None,
+                explanation="",
+                error_map=None,
+                shown="",
+            )
+            others.append(found(failing))
+            profile[key] = replace(entry, finding=others[-1].id)
+    hazards = {key: _named(said, profile[key].finding) for key, said in attempt.hazards.items()}
+    slim = replace(attempt, error_map=None, profile=profile, hazards=hazards)
+    return AttemptFindings(attempt=slim, deciding=deciding, others=tuple(others))
+
+
+def _named(hazard: str, finding: str | None) -> str:
+    return f"{hazard} (finding {finding})" if finding else hazard
+
+
+def store_attempt(
+    store: RunStore[L],
+    job: EvaluationRequest,
+    attempt: Attempt,
+    environment: Mapping[str, str | None],
+    *,
+    about: ResultLine | None = None,
+    policy: Policy | None = None,
+) -> AttemptFindings:
+    """Store an attempt. The result line comes last: it promises that the rest is there.
+
+    `about` is what else the line says; the attempt and its finding are added.
+    """
+    store.write_source(job.candidate.source)
+    found = findings_in(attempt, environment, policy=policy)
+    if found.deciding is not None:
+        inputs = materialize(find(job.task), found.deciding.case).tensors
+        store.write_finding(found.deciding, inputs)
+    for other in found.others:
+        # Its inputs follow from its seed: most of these are never looked at.
+        store.write_finding(other, {})
+    line = about or ResultLine(key=job.name, name=job.name)
+    passed = isinstance(attempt.verdict, Passed) and not was_wrong_when_timed(line.stages)
+    whole = structs.replace(line, attempt=found.attempt, passed=passed, finding=found.name)
+    store.append(job.name, whole)
+    return found
+
+
+def last_failed(candidates: Path, folder: Path = FOLDER) -> frozenset[str]:
+    """Return the origins of candidates that did not pass in the newest run of these candidates.
+
+    Raises:
+        UserError: there is no such run.
+    """
+    found = max(_runs_of(candidates, folder), default=None)
+    if found is None:
+        raise UserError(f"--lf: there is no run of {candidates} in {folder}/; run without --lf")
+    with RunStore.open(found[1], keep=ListedLine.of) as run:
+        failed = [c.name for c in listed(run.results()) if c.verdict != "pass"]
+    return frozenset(name.rpartition("@")[0] for name in failed)
+
+
+def _runs_of(candidates: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    wanted = candidates.resolve()
+    for path in folder.glob("*/run.json"):
+        manifest = _manifest(path)
+        if manifest is None or manifest.arguments[:1] != ("run",):
+            continue
+        if any(Path(argument).resolve() == wanted for argument in manifest.arguments[2:]):
+            yield manifest.started, path.parent
+
+
+def _manifest(path: Path) -> Manifest | None:
+    """Return a run's manifest; None for one that this version cannot read."""
+    try:
+        data = read_json(path)
+        return parse(Manifest, updated(data, str(path))) if isinstance(data, dict) else None
+    except UserError:
+        return None

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from pathlib import Path
 
 from kerneltruth.clock.device.lock import checking
+from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdict import CompileError, Infra, Verdict
-from kerneltruth.engine.check_document import check_document
 from kerneltruth.engine.devices import cuda_devices
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.one_file import judge
-from kerneltruth.engine.open_suite import OpenSuite
+from kerneltruth.engine.one_file import check_document, judge
 from kerneltruth.engine.policy import choose_policy
-from kerneltruth.engine.requests import CheckRequest, Judged, NumberedRequest, Step, TimeRequest
+from kerneltruth.engine.requests import (
+    CheckRequest,
+    Judged,
+    NumberedRequest,
+    Step,
+    TimeRequest,
+    result_of,
+)
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import CandidateError, EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import is_foreign, opened
 from kerneltruth.tasks.registry import FOREIGN, find, listed_of
 
-D = TypeVar("D")
+# What tasks are made of.
+READ = (".py", ".json", ".jsonl", ".yml", ".yaml")
 
 
 class ServiceJudge:
@@ -65,7 +74,7 @@ class ServiceJudge:
         if isinstance(request, TimeRequest):
             from kerneltruth.engine.benchmark.timed_file import time_file
 
-            return _last(time_file(request, self._runner, time.monotonic()))
+            return result_of(time_file(request, self._runner, time.monotonic()))
         judged = self._judged(request)
         if judged.document.verdict == "infra":
             _require_present(self._runner.device)
@@ -79,7 +88,7 @@ class ServiceJudge:
             with self._room():
                 options = replace(options, suite=self._suite.open(options.suite))
                 evaluator = self._evaluator(options)
-                return _last(self._judge(options, evaluator, lambda: self._machine, start))
+                return result_of(self._judge(options, evaluator, lambda: self._machine, start))
         except CandidateError as error:
             return not_judged(options, CompileError(detail=str(error)))
         except MemoryError as error:
@@ -103,6 +112,61 @@ class ServiceJudge:
     @functools.cached_property
     def _machine(self) -> Mapping[str, str | None]:
         return environment(self._runner.device)
+
+
+class OpenSuite:
+    """At most one suite of the user's own, which stays open between questions.
+
+    Attributes:
+        stamp: of the files of the open suite; empty where none is open.
+    """
+
+    def __init__(self, runner: Runner, judges: int) -> None:
+        """Open nothing yet; arguments as in `suites.foreign.opened`."""
+        self._runner = runner
+        self._judges = judges
+        self._stack = contextlib.ExitStack()
+        self._name: str | None = None
+        self.stamp = ""
+
+    def open(self, suite: str | None) -> str | None:
+        """Return the name of the suite that an option means, registered if it is the user's own.
+
+        Raises:
+            UserError: there is no such suite at the path.
+        """
+        stamp = _stamp(suite) if suite is not None and is_foreign(suite) else ""
+        if stamp != self.stamp:
+            self._stack.close()
+            self.stamp, self._name = "", None
+        if suite is None or not stamp:
+            return suite
+        if not self.stamp:
+            entered = opened(suite, self._runner, judges=self._judges)
+            self._name = self._stack.enter_context(entered)
+            self.stamp = stamp
+        return self._name
+
+
+def _stamp(suite: str) -> str:
+    """Return a hash of a suite's name and of the state of its files."""
+    path = Path(suite.partition(":")[2])
+    return content_hash([suite, [[str(p), *_state(p)] for p in sorted(_files(path))]])
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names if name.endswith(READ))
+
+
+def _state(path: Path) -> tuple[int, int]:
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size
+    return 0, 0
 
 
 def _require_present(device: str) -> None:
@@ -143,13 +207,3 @@ def _known_task(options: CheckRequest) -> str:
         return find(options.task, options.suite).key
     listed = listed_of(options.suite) if options.suite in FOREIGN else {}
     return next(iter(listed.values())).key if len(listed) == 1 else ""
-
-
-def _last(steps: Generator[Step, None, D]) -> D:
-    """Run a command's events to its document."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            document: D = end.value
-            return document

@@ -16,7 +16,6 @@ from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Infra
-from kerneltruth.engine.attempt_store import store_attempt
 from kerneltruth.engine.benchmark.baselines import check_baselines
 from kerneltruth.engine.candidates import scheduler_of
 from kerneltruth.engine.devices import device_name
@@ -28,7 +27,6 @@ from kerneltruth.engine.evaluator import (
     lost,
     not_timed,
 )
-from kerneltruth.engine.last_failed import last_failed
 from kerneltruth.engine.outcomes import (
     NOT_RUN,
     ListedLine,
@@ -38,7 +36,7 @@ from kerneltruth.engine.outcomes import (
     stages_of,
 )
 from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, RunRequest, Step
-from kerneltruth.engine.run_directory import environment, open_run
+from kerneltruth.engine.run_directory import environment, last_failed, open_run, store_attempt
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, judges_at_once
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy

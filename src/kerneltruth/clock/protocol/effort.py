@@ -48,3 +48,16 @@ class Effort:
     def __post_init__(self) -> None:
         if not 0 < self.batch_s <= self.graph_batch_s:
             raise InternalError(f"batches of graphs must be the longer ones: {self}")
+
+
+# In `run` a shape takes a few tenths of a second, baselines included. Only `time` times calls on
+# warm caches.
+RUN_EFFORT = Effort(
+    batch_s=0.002,
+    graph_batch_s=0.006,
+    blocks=(6, 24),
+    precision=0.005,
+    budget_s=0.3,
+    memory_bytes=2 * 2**30,
+    warm=False,
+)

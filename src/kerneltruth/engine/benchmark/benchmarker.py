@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 from msgspec import UNSET, structs
 
@@ -36,6 +35,7 @@ from kerneltruth.engine.benchmark.shape_document import (
     shape_document,
 )
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
+from kerneltruth.engine.requests import result_of
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -50,7 +50,12 @@ class Benchmarker:
 
     Baselines stay warm for further candidates of their task, even after other tasks, while there is
     room for all. They are still measured again beside every candidate.
+
+    Attributes:
+        contest: makes a benchmark.
     """
+
+    contest: Callable[..., InterleavedBenchmark] = InterleavedBenchmark
 
     def __init__(
         self,
@@ -130,12 +135,7 @@ class Benchmarker:
         Without a dtype it takes the task's first. The process of `then`, the next candidate, starts
         early, and loads nothing yet.
         """
-        shapes = self.shapes(task, candidate, dtype=dtype, then=then)
-        while True:
-            try:
-                next(shapes)
-            except StopIteration as end:
-                return cast(CandidateTimes, end.value)
+        return result_of(self.shapes(task, candidate, dtype=dtype, then=then))
 
     def shapes(
         self,
@@ -242,7 +242,7 @@ class Benchmarker:
         purpose = (candidate.sha256, setup.case.identity, str(self._count))
         alone = False
         while True:
-            benchmark = InterleavedBenchmark(
+            benchmark = self.contest(
                 sides=[side, *setup.baselines],
                 inputs=setup.inputs,
                 effort=self._effort_of(len(setup.sides) + 2),
@@ -338,7 +338,7 @@ class Benchmarker:
         for side in sides:
             if side not in found.benchmark.sides:
                 ending.callback(side.child.close)
-        benchmark = InterleavedBenchmark(
+        benchmark = self.contest(
             sides=sides,
             inputs=found.setup.inputs,
             effort=self._effort_of(len(found.benchmark.sides) + 4),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from kerneltruth.clock.device.lock import timing
-from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.effort import RUN_EFFORT, Effort
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.model import model_of
@@ -38,7 +38,6 @@ from kerneltruth.engine.benchmark.audited_shapes import (
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, is_known, known_machine
-from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.requests import AuditRequest, Step
 from kerneltruth.engine.scheduling.local_pool import LocalPool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -20,7 +20,7 @@ from kerneltruth.documents.model import dumps
 from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ProfiledKernel, TimeDocument
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
-from kerneltruth.engine.benchmark.machine import is_known, known_machine
+from kerneltruth.engine.benchmark.machine import Machine, is_known, known_machine
 from kerneltruth.engine.benchmark.profiling import device_share, profile
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.requests import SHORT_DTYPES, Step, TimeRequest
@@ -37,15 +37,28 @@ RESULT = "time.json"
 
 
 def time_file(
-    options: TimeRequest, runner: Runner, start: float
+    options: TimeRequest,
+    runner: Runner,
+    start: float,
+    *,
+    measure: Callable[..., Machine] = known_machine,
+    make: Callable[..., Benchmarker] = Benchmarker,
 ) -> Generator[Step, None, TimeDocument]:
-    """Time the file with a runner that is warming up; `start` is when the command began."""
+    """Time the file with a runner that is warming up; `start` is when the command began.
+
+    `measure` gives what is known of the device, `make` what times.
+    """
     with opened(options.suite, runner) as suite:
-        return (yield from _time_file(replace(options, suite=suite), runner, start))
+        options = replace(options, suite=suite)
+        return (yield from _time_file(options, runner, start, measure, make))
 
 
 def _time_file(
-    options: TimeRequest, runner: Runner, start: float
+    options: TimeRequest,
+    runner: Runner,
+    start: float,
+    measure: Callable[..., Machine],
+    make: Callable[..., Benchmarker],
 ) -> Generator[Step, None, TimeDocument]:
     candidate, task = recognize(
         options.file, options.task, options.suite, source=options.source, entry=options.entry
@@ -56,8 +69,8 @@ def _time_file(
         _make_folder(options.out)
     if options.measure_again or not is_known(runner):
         yield Step(done=0, total=1, text="measuring what this device can do, and its noise, once")
-    machine = known_machine(runner, again=options.measure_again)
-    benchmarker = Benchmarker(
+    machine = measure(runner, again=options.measure_again)
+    benchmarker = make(
         runner,
         machine=machine,
         # Contents that a candidate could foresee would not test its work.

@@ -19,7 +19,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kerneltruth.runner.extensions.headers import precompiled, write_headers
 from kerneltruth.runner.unsupported import UnsupportedError
@@ -75,6 +75,7 @@ _LEFT_OUT = {
 }
 
 _lean = False
+Which: TypeAlias = Callable[[str], str | None]
 
 
 def lean() -> bool:
@@ -82,19 +83,26 @@ def lean() -> bool:
     return _lean
 
 
-def install(kit: str | None) -> None:
+def _tools() -> Any:
+    return importlib.import_module("torch.utils.cpp_extension")
+
+
+def install(
+    kit: str | None, *, find: Callable[[], Any] = _tools, which: Which = shutil.which
+) -> None:
     """Intercept PyTorch's builds in this process.
 
     The kit, a folder of precompiled headers, need not be there; None leaves the builds as they are.
+    `find` imports PyTorch's build tools; `which` finds programs on PATH.
 
     Raises:
         UnsupportedError: PyTorch's build tools lack what they import.
     """
-    _find_ninja()
+    _find_ninja(which)
     # Dependency files are useless in the candidate's own folder.
     os.environ.setdefault("TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES", "1")
     try:
-        tools = _tools()
+        tools = find()
     except ImportError as error:
         raise UnsupportedError(
             f"PyTorch cannot build C++ and CUDA here: {error}; pip install setuptools"
@@ -104,7 +112,8 @@ def install(kit: str | None) -> None:
     @functools.wraps(own_load)
     def load(*args: Any, **kwargs: Any) -> Any:
         sources = kwargs.get("sources", args[1] if len(args) > 1 else ())
-        need_tools(tools, cuda=any(str(s).endswith((".cu", ".cuh")) for s in _listed(sources)))
+        cuda = any(str(s).endswith((".cu", ".cuh")) for s in _listed(sources))
+        need_tools(tools, which, cuda=cuda)
         return own_load(*args, **kwargs)
 
     @functools.wraps(own_inline)
@@ -113,7 +122,7 @@ def install(kit: str | None) -> None:
             given = inspect.signature(own_inline).bind(*args, **kwargs).arguments
         except TypeError:
             given = {}
-        need_tools(tools, cuda=bool(given.get("cuda_sources")))
+        need_tools(tools, which, cuda=bool(given.get("cuda_sources")))
         if kit is not None and is_lean(given):
             with contextlib.suppress(Exception):
                 return _build_lean(own_inline, given, Path(kit))
@@ -124,15 +133,11 @@ def install(kit: str | None) -> None:
     tools.load, tools.load_inline = load, load_inline
 
 
-def _tools() -> Any:
-    return importlib.import_module("torch.utils.cpp_extension")
-
-
 def _torch() -> str:
     return str(importlib.import_module("torch").__file__)
 
 
-def need_tools(tools: Any, *, cuda: bool) -> None:
+def need_tools(tools: Any, which: Which, *, cuda: bool) -> None:
     """Refuse to build if ninja is missing, or nvcc if it is needed.
 
     Raises:
@@ -144,7 +149,7 @@ def need_tools(tools: Any, *, cuda: bool) -> None:
             "CUDA C++ needs nvcc, which is neither on PATH nor under CUDA_HOME: install the CUDA "
             "toolkit of your driver"
         )
-    if shutil.which("ninja") is None:
+    if which("ninja") is None:
         raise UnsupportedError(
             "CUDA C++ needs ninja, which is not on PATH: pip install kerneltruth[gpu]"
         )
@@ -220,9 +225,9 @@ def _copied(given: Mapping[str, Any]) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, list | tuple) else v for k, v in given.items()}
 
 
-def _find_ninja() -> None:
+def _find_ninja(which: Which) -> None:
     """Put a pip-installed ninja on PATH, if its environment is not active."""
-    if shutil.which("ninja") is not None:
+    if which("ninja") is not None:
         return
     folders = [os.path.dirname(sys.executable)]
     with contextlib.suppress(ImportError, AttributeError):

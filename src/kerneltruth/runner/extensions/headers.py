@@ -21,7 +21,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,13 @@ def kit_folder(root: Path, environment: Mapping[str, str]) -> Path:
     return root / f"kit-{_key(environment)}"
 
 
-def precompile_ahead(kit: Path, source: str, environment: Mapping[str, str]) -> None:
+def precompile_ahead(
+    kit: Path,
+    source: str,
+    environment: Mapping[str, str],
+    *,
+    begin: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+) -> None:
     """Begin to precompile the header of the bindings for the flags that a source names.
 
     Precompiling takes as long as some builds and hundreds of megabytes, so it begins at the second
@@ -78,7 +84,7 @@ def precompile_ahead(kit: Path, source: str, environment: Mapping[str, str]) -> 
             marker.touch()
             return
         module = ["-P", "-m", "kerneltruth.runner.extensions.headers"]
-        _begun[folder] = subprocess.Popen(
+        _begun[folder] = begin(
             [sys.executable, *module, str(kit), *flags],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -130,18 +136,6 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Precompile the header into a kit, unless it exists or another process is doing so."""
-    kit, flags = Path(arguments[0]), [flag for flag in arguments[1:] if flag.strip()]
-    target = precompiled(kit, flags)
-    if target is None:
-        return
-    with contextlib.suppress(BlockingIOError), _alone(target):
-        if not target.exists():
-            with tempfile.TemporaryDirectory(dir=kit, prefix=".making-") as making:
-                _precompile(Path(making), flags).rename(target)
-
-
 def _precompile(making: Path, flags: Sequence[str]) -> Path:
     """Precompile torch/extension.h as `load_inline` makes g++ read it; return its folder."""
     import torch
@@ -168,6 +162,20 @@ def _precompile(making: Path, flags: Sequence[str]) -> Path:
     ]
     subprocess.run(command, check=True, timeout=_MAKE_S)
     return made
+
+
+def main(
+    arguments: Sequence[str], precompile: Callable[[Path, Sequence[str]], Path] = _precompile
+) -> None:
+    """Precompile the header into a kit, unless it exists or another process is doing so."""
+    kit, flags = Path(arguments[0]), [flag for flag in arguments[1:] if flag.strip()]
+    target = precompiled(kit, flags)
+    if target is None:
+        return
+    with contextlib.suppress(BlockingIOError), _alone(target):
+        if not target.exists():
+            with tempfile.TemporaryDirectory(dir=kit, prefix=".making-") as making:
+                precompile(Path(making), flags).rename(target)
 
 
 def standard_option(tools: str) -> str:

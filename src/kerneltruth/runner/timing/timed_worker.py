@@ -71,7 +71,17 @@ class _Graphs:
 class TimedWorker:
     """Input buffers for one entry, and batches over them."""
 
-    def __init__(self, stock: PrepareInputs, device: torch.device, ready: Ready) -> None:
+    def __init__(
+        self,
+        stock: PrepareInputs,
+        device: torch.device,
+        ready: Ready,
+        *,
+        cuda: Any = torch.cuda,
+        unwatched: Callable[[], contextlib.AbstractContextManager[Any]] = unwatched,
+    ) -> None:
+        """Hold the inputs; `cuda` captures graphs, `unwatched` switches dispatch modes off."""
+        self._cuda, self._unwatched = cuda, unwatched
         self._stock = stock
         self._device = device
         self._ready = ready
@@ -158,13 +168,13 @@ class TimedWorker:
 
     def _flip(self) -> None:
         """Turn the buffers' contents into noise, or back."""
-        with unwatched():
+        with self._unwatched():
             for held in self._held:
                 held.flip()
 
     def spot_check(self, request: SpotCheck) -> None:
         """Check these calls from now on; their results have the form of the last one."""
-        with unwatched():
+        with self._unwatched():
             self._recorder = (
                 SpotRecorder(request, self._device, self._last) if request.buffers else None
             )
@@ -175,25 +185,25 @@ class TimedWorker:
 
     def _spot_checked(self, buffer: int) -> Any:
         assert self._recorder is not None
-        with unwatched():
+        with self._unwatched():
             for held in self._held:
                 held.put(buffer, self._recorder.sources[buffer])
         result = self.calls[buffer]()
-        with unwatched():
+        with self._unwatched():
             self._recorder.keep(buffer, result)
         return result
 
     def capture(self, groups: Sequence[Sequence[int]], order: Sequence[int]) -> None:
         """Capture a CUDA graph of each group of calls."""
-        graphs = _Graphs(pool=torch.cuda.graph_pool_handle())
+        graphs = _Graphs(pool=self._cuda.graph_pool_handle())
         made: dict[int, tuple[Any, int, Any]] = {}
         self._wait()
-        stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(stream):
+        stream = self._cuda.Stream(self._device)
+        with self._cuda.stream(stream):
             for index in order:
                 buffers = groups[index]
                 calls = [self._call(buffer) for buffer in buffers]
-                graph = torch.cuda.CUDAGraph()
+                graph = self._cuda.CUDAGraph()
                 graph.capture_begin(pool=graphs.pool, capture_error_mode="thread_local")
                 try:
                     last = self._called(calls)
@@ -232,7 +242,7 @@ class TimedWorker:
         timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)
         self._last = made[-1][2] if graphs else last
         # At once: what another thread or stream has not written yet stays unwritten here.
-        with unwatched():
+        with self._unwatched():
             self._snapshot = [_copied(value) for value in placing.leaves(self._last)]
         self._wait()
         return timings

@@ -2,23 +2,24 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from scripted_sessions import ScriptedMemory
+from scripted_sessions import GONE, ScriptedMemory
 
 from blank_documents import document
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
-from kerneltruth.clock.protocol.sides import Readiness, Side
+from kerneltruth.clock.protocol.sides import Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
-from kerneltruth.clock.schedule.confirmation import BaselinesAlone
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.timing import BaselineTime, GradedCalls, ShapeTimes
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, NearLimit
+from kerneltruth.engine.benchmark.measured import retimed
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
@@ -29,12 +30,6 @@ pytestmark = pytest.mark.processes
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
 RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
-# Blocks are few and batches short: what is asked here is what comes of them.
-JUDGES_OF_CLAIMS = (
-    "kerneltruth.clock.schedule.confirmation",
-    "kerneltruth.clock.comparison",
-    "kerneltruth.engine.benchmark.shape_document",
-)
 # Processes are counted here: none is begun only since a ratio happens to lie near 1.
 EFFORT = Effort(
     batch_s=1e-4,
@@ -157,9 +152,10 @@ def watched(runner):
 def benchmarker(watched):
     made = []
 
-    def make(*baselines, sources=baseline_sources, **more):
+    def make(*baselines, sources=baseline_sources, contest=InterleavedBenchmark, **more):
         settings = {"machine": Machine(), "seed": 5, "effort": EFFORT} | more
         made.append(Benchmarker(watched, baselines=baselines, sources=sources, **settings))
+        made[-1].contest = contest
         return made[-1]
 
     yield make
@@ -416,35 +412,25 @@ def test_no_candidate_is_timed_before_the_previous_one_is_gone(benchmarker, watc
     assert said.index("gone") < len(said) - 1 - said[::-1].index("timed")
 
 
-def test_the_second_look_is_part_of_the_time_alone(benchmarker, unsuspected):
-    document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+def test_the_second_look_is_part_of_the_time_alone(benchmarker):
+    one = benchmarker("eager", sources=slow_baseline, contest=OneClock)
+    document = one.time(TASK, of(RIGHT))
     assert document.spent["again"] > 0.01
     assert document.device_s >= document.spent["laps"] + document.spent["again"]
 
 
-def test_a_baseline_without_buffers_is_not_timed_again(benchmarker, monkeypatch):
+@pytest.mark.parametrize("buffers", [0, 8])
+def test_a_baseline_without_buffers_is_not_timed_again(buffers):
     """Its process began anew with a later shape."""
-    one = benchmarker("eager")
-    asked = []
-    monkeypatch.setattr(
-        "kerneltruth.engine.benchmark.measured.retime_baselines",
-        lambda benchmark, beaten, *, capped: asked.append(beaten) or BaselinesAlone(alone_s={}),
-    )
-    task_baselines = one.baseline_cache.begin(TASK)
-    benchmarks = [
-        InterleavedBenchmark(
-            sides=[Side(name="candidate", child=None), *setup.sides],
-            inputs=setup.inputs,
-            effort=EFFORT,
-            rng=stream(1, "again"),
-        )
-        for setup in map(task_baselines.of, task_baselines.cases)
-    ]
-    benchmarks[1].sides[1].buffers = 8
+    sides = [Side(name="candidate", child=None), Side(name="eager", child=None)]
+    sides[1].buffers = buffers
+    benchmark = Alone(None, sides=sides, inputs=None, effort=EFFORT, rng=stream(1, "again"))
     beaten = document(ShapeTimes, baselines={"eager": document(BaselineTime, outcome="faster")})
-    shapes = one._look_again([beaten] * len(SHAPES), benchmarks)
-    assert asked == [["eager"]]
-    assert ["alone" in plain(shape) for shape in shapes] == [False, True]
+    gone = []
+    shape = retimed(beaten, benchmark, Machine(), alone=lambda: gone.append(True))
+    assert gone == [True] * bool(buffers)
+    assert benchmark.asked == [["eager"]] * bool(buffers)
+    assert ("alone" in plain(shape)) is bool(buffers)
 
 
 def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(benchmarker):
@@ -472,12 +458,13 @@ def test_the_dtype_can_be_chosen(benchmarker):
     assert document.shapes[0].case.dtype == "float16"
 
 
-def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, unsuspected):
+def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker):
     def refuse(**given):
         raise RuntimeError("no reference today")
 
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
-    document = benchmarker("eager", sources=slow_baseline).time(blind, of(RIGHT))
+    one = benchmarker("eager", sources=slow_baseline, contest=OneClock)
+    document = one.time(blind, of(RIGHT))
     (shape,) = document.shapes
     assert (shape.graded.calls, shape.graded.wrong) == (0, ())
     assert "no reference today" in shape.graded.not_graded
@@ -533,22 +520,57 @@ def slow_baseline(task):
     return {"eager": of(SLOW)}
 
 
-@pytest.fixture
-def unsuspected(monkeypatch):
-    """On a busy CPU the judge's clock may contradict batches of some microseconds."""
-    for module in JUDGES_OF_CLAIMS:
-        monkeypatch.setattr(f"{module}.is_suspect", lambda benchmark: False)
+class OneClock(InterleavedBenchmark):
+    """A benchmark whose judge sees what the events say.
+
+    On a busy CPU its own clock may contradict batches of some microseconds.
+    """
+
+    def run_batch(self, side, order, contents=None, *, show=False):
+        batch = super().run_batch(side, order, contents, show=show)
+        return replace(batch, wall_s=batch.device_s + self.beyond())
+
+    def overhead(self, side, *, show=False):
+        super().overhead(side, show=show)
+        return 0.0
+
+    def beyond(self):
+        """Return by how many seconds the judge's clock shows more than a batch's events."""
+        return 0.0
 
 
-def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
-    benchmarker, monkeypatch, unsuspected
-):
-    monkeypatch.setattr(
-        InterleavedBenchmark,
-        "alone",
-        lambda benchmark, names, batches, settle_s: {"eager": [1e-4] * batches},
-    )
-    document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+class Alone(OneClock):
+    """A benchmark whose baseline takes a given time without the candidate; None: it is gone."""
+
+    def __init__(self, seconds, **how):
+        super().__init__(**how)
+        self.seconds_alone, self.asked = seconds, []
+
+    def alone(self, names, batches, *, settle_s=0.0):
+        self.asked.append(names)
+        if self.seconds_alone is None:
+            raise SideError("eager", GONE)
+        return {"eager": [self.seconds_alone] * batches}
+
+
+class DoubtfulAtFirst(OneClock):
+    """A benchmark whose events the judge's clock contradicts, until more blocks are run."""
+
+    def beyond(self):
+        return 0.0 if self.suspected else 1.0
+
+    def run(self, enough, disturbance=lambda: None, *, most=None):
+        super().run(enough, disturbance, most=most)
+        if self.suspected:
+            self.blocks = [
+                {n: tuple(replace(b, wall_s=b.device_s) for b in bs) for n, bs in block.items()}
+                for block in self.blocks
+            ]
+
+
+def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(benchmarker):
+    one = benchmarker("eager", sources=slow_baseline, contest=partial(Alone, 1e-4))
+    document = one.time(TASK, of(RIGHT))
     assert document.outcome == "timing_suspect"
     for shape in document.shapes:
         assert shape.baselines["eager"].outcome == "tie"
@@ -556,14 +578,10 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
         assert shape.alone.us == {"eager": pytest.approx(100)}
 
 
-def test_a_baseline_that_stays_as_slow_was_not(benchmarker, monkeypatch, unsuspected):
+def test_a_baseline_that_stays_as_slow_was_not(benchmarker):
     # A sleep takes longer than it should, and on a busy CPU much longer.
-    monkeypatch.setattr(
-        InterleavedBenchmark,
-        "alone",
-        lambda benchmark, names, batches, settle_s: {"eager": [0.2] * batches},
-    )
-    document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+    one = benchmarker("eager", sources=slow_baseline, contest=partial(Alone, 0.2))
+    document = one.time(TASK, of(RIGHT))
     assert document.outcome == "timed"
     assert all(s.baselines["eager"].outcome == "faster" for s in document.shapes)
 
@@ -629,11 +647,10 @@ def test_a_prepared_candidate_that_is_not_timed_is_released(benchmarker, watched
     assert watched.sessions[watched.opened.index(another)].pid is None
 
 
-def test_before_a_candidate_is_suspect_its_blocks_are_doubled(benchmarker, monkeypatch):
-    for module in JUDGES_OF_CLAIMS:
-        monkeypatch.setattr(f"{module}.is_suspect", lambda benchmark: len(benchmark.blocks) < 12)
+def test_before_a_candidate_is_suspect_its_blocks_are_doubled(benchmarker):
     effort = replace(EFFORT, blocks=(6, 24), budget_s=60.0, precision=10.0)
-    document = benchmarker("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
+    one = benchmarker("eager", effort=effort, contest=DoubtfulAtFirst)
+    document = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
     assert document.outcome == "timed"
     assert document.shapes[0].blocks == 12
 

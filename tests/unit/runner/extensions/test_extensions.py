@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import types
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -72,15 +73,19 @@ def tools(monkeypatch, tmp_path):
     made.load_inline, made.load = load_inline, load
     made.include_paths = list
     made.JIT_EXTENSION_VERSIONER = types.SimpleNamespace(entries={})
-    monkeypatch.setattr(building, "_tools", lambda: made)
+    made.there = {"ninja"}
+    made.install = partial(
+        building.install,
+        find=lambda: made,
+        which=lambda name: f"/bin/{name}" if name in made.there else None,
+    )
     monkeypatch.setattr(building, "_lean", False)
-    monkeypatch.setattr(building.shutil, "which", lambda name, path=None: f"/bin/{name}")
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     return made
 
 
 def test_a_usual_source_is_built_with_few_headers_in_a_folder_of_its_own(tools, tmp_path):
-    building.install("/kit")
+    tools.install("/kit")
     assert tools.load_inline(**USUAL, extra_cuda_cflags=["-O3"]) == "lean"
     (call,) = tools.calls
     headers = tmp_path / "extensions_headers"
@@ -96,13 +101,13 @@ def test_a_usual_source_is_built_with_few_headers_in_a_folder_of_its_own(tools, 
 
 
 def test_arguments_by_place_are_understood(tools):
-    building.install("/kit")
+    tools.install("/kit")
     assert tools.load_inline("m", [CPP], CUDA, ["f"]) == "lean"
 
 
 def test_what_few_headers_cannot_build_is_built_as_pytorch_does(tools):
     tools.failing = {"lean"}
-    building.install("/kit")
+    tools.install("/kit")
     sources = [CPP]
     assert tools.load_inline("m", sources, CUDA, ["f"]) == "full"
     _, full = tools.calls
@@ -115,21 +120,21 @@ def test_what_few_headers_cannot_build_is_built_as_pytorch_does(tools):
 
 def test_only_the_full_builds_error_is_raised(tools):
     tools.failing = {"lean", "full"}
-    building.install("/kit")
+    tools.install("/kit")
     with pytest.raises(RuntimeError, match="full") as raised:
         tools.load_inline(**USUAL)
     assert raised.value.__context__ is None
 
 
 def test_without_a_kit_the_call_goes_through_as_it_is(tools):
-    building.install(None)
+    tools.install(None)
     assert tools.load_inline(**USUAL) == "full"
     assert tools.calls[0]["extra_include_paths"] is None
     assert not building.lean()
 
 
 def test_the_precompiled_header_of_the_same_flags_comes_first(tools, tmp_path):
-    building.install("/kit")
+    tools.install("/kit")
     for flags in (["-O3"], ["", "-O2"], ["-O3", "-DN=1"]):
         tools.load_inline(**USUAL, extra_cflags=flags)
     headers = str(tmp_path / "extensions_headers")
@@ -218,9 +223,9 @@ def test_the_usual_flags_change_nothing():
     assert building.is_lean({**USUAL, **flags, "verbose": True, "with_cuda": True})
 
 
-def test_missing_tools_are_named_in_one_line(tools, monkeypatch):
-    building.install("/kit")
-    monkeypatch.setattr(building.shutil, "which", lambda name, path=None: None)
+def test_missing_tools_are_named_in_one_line(tools):
+    tools.install("/kit")
+    tools.there.clear()
     with pytest.raises(UnsupportedError, match=r"needs ninja.*kerneltruth\[gpu\]"):
         tools.load_inline(**USUAL)
     tools.CUDA_HOME = None
@@ -231,18 +236,17 @@ def test_missing_tools_are_named_in_one_line(tools, monkeypatch):
     assert tools.calls == []
 
 
-def test_build_tools_that_cannot_be_imported_are_named_in_one_line(monkeypatch):
+def test_build_tools_that_cannot_be_imported_are_named_in_one_line():
     def fail():
         raise ImportError("No module named 'setuptools'")
 
-    monkeypatch.setattr(building, "_tools", fail)
     with pytest.raises(UnsupportedError, match="setuptools"):
-        building.install(None)
+        building.install(None, find=fail)
 
 
 def test_cpp_alone_needs_no_nvcc(tools):
     tools.CUDA_HOME = None
-    building.install(None)
+    tools.install(None)
     assert tools.load("m", ["a.cpp"]) == "loaded"
     assert tools.load_inline("m", CPP, functions=["f"]) == "full"
 
@@ -253,48 +257,49 @@ def test_flags_are_read_off_a_source():
     assert kit.host_flags("load_inline(name='m')") == ()
 
 
-@pytest.fixture
-def begun(monkeypatch):
-    """Commands of the processes that are begun to precompile, none of which is."""
-    commands = []
-    monkeypatch.setattr(kit, "_begun", {})
-    monkeypatch.setattr(kit.subprocess, "Popen", lambda command, **_: commands.append(command))
-    return commands
+def begin_into(commands):
+    """Precompile ahead, with the commands of processes kept and none begun."""
+    return partial(
+        kit.precompile_ahead,
+        environment={},
+        begin=lambda command, **_: commands.append(command),
+    )
 
 
-def test_the_second_source_begins_to_precompile_and_no_third(tmp_path, begun):
-    source = "load_inline(extra_cflags=['-O3'])"
-    kit.precompile_ahead(tmp_path / "kit", source, {})
+def test_the_second_source_begins_to_precompile_and_no_third(tmp_path):
+    source, begun = "load_inline(extra_cflags=['-O3'])", []
+    ahead = begin_into(begun)
+    ahead(tmp_path / "kit", source)
     assert begun == []
     for _ in range(2):
-        kit.precompile_ahead(tmp_path / "kit", source, {})
+        ahead(tmp_path / "kit", source)
     (command,) = begun
     assert command[-2:] == [str(tmp_path / "kit"), "-O3"]
-    kit.precompile_ahead(tmp_path / "kit", "load_inline()", {})
+    ahead(tmp_path / "kit", "load_inline()")
     assert len(begun) == 1
 
 
-def test_what_is_precompiled_or_cannot_be_is_not_begun(tmp_path, begun):
+def test_what_is_precompiled_or_cannot_be_is_not_begun(tmp_path):
     (tmp_path / "plain").mkdir()
+    begun = []
     for _ in range(2):
-        kit.precompile_ahead(tmp_path, "load_inline(extra_cflags=[''])", {})
-        kit.precompile_ahead(tmp_path, "load_inline(extra_cflags=['-O3', '-DX'])", {})
+        begin_into(begun)(tmp_path, "load_inline(extra_cflags=[''])")
+        begin_into(begun)(tmp_path, "load_inline(extra_cflags=['-O3', '-DX'])")
     assert begun == []
 
 
-def test_only_one_process_precompiles(tmp_path, monkeypatch):
+def test_only_one_process_precompiles(tmp_path):
     made = []
 
     def precompile(making, flags):
         made.append(flags)
         # A second request in the meantime has nothing to do.
-        kit.main([str(tmp_path), "-O3"])
+        kit.main([str(tmp_path), "-O3"], precompile)
         (making / "made").mkdir()
         return making / "made"
 
-    monkeypatch.setattr(kit, "_precompile", precompile)
     for _ in range(2):
-        kit.main([str(tmp_path), "-O3"])
+        kit.main([str(tmp_path), "-O3"], precompile)
     assert made == [["-O3"]]
     assert (tmp_path / "-O3").is_dir()
 

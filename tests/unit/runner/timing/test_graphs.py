@@ -3,6 +3,7 @@
 import contextlib
 import struct
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -38,11 +39,12 @@ SAMPLED = SpotCheck(buffers=(8, 6), sources=(0, 1), elements=(3,), spots=((2, 0)
 class Tape(TorchDispatchMode):
     """A graph: what is called while it is captured happens again, in the same memory."""
 
-    made = ()
+    def __init__(self, made):
+        super().__init__()
+        self.calls = []
+        made.append(self)
 
     def capture_begin(self, pool, capture_error_mode):
-        self.calls = []
-        type(self).made += (self,)
         self.__enter__()
 
     def capture_end(self):
@@ -61,21 +63,29 @@ class Tape(TorchDispatchMode):
 
 
 @pytest.fixture
-def captured(monkeypatch):
-    """A track whose calls are captured, and the graphs in the order in which they were made."""
-    monkeypatch.setattr(Tape, "made", ())
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Tape)
-    monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
-    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
-    # The tape is a mode; a device sees what the host does with modes switched off.
-    monkeypatch.setattr(timed_worker, "unwatched", torch.no_grad)
+def tapes():
+    """The graphs in the order in which they were made."""
+    return []
+
+
+@pytest.fixture
+def captured(tapes):
+    """A track whose calls are captured."""
+    cuda = SimpleNamespace(
+        CUDAGraph=lambda: Tape(tapes),
+        Stream=lambda device: None,
+        stream=lambda stream: contextlib.nullcontext(),
+        graph_pool_handle=lambda: None,
+    )
 
     def capture(entry, *, spot_check=SAMPLED):
         made = timed_worker.TimedWorker(
             STOCK,
             torch.device("cpu"),
             lambda buffers: [partial(entry, buffer[0].value) for buffer in buffers],
+            cuda=cuda,
+            # The tape is a mode; a device sees what the host does with modes switched off.
+            unwatched=torch.no_grad,
         )
         made.do(AllocateBuffers(count=10))
         made.do(FillBuffers(buffers=tuple(range(10)), windows=(tuple(range(10)),)))
@@ -110,7 +120,7 @@ def test_a_batch_over_groups_repeats_their_calls_on_fresh_contents(captured):
     assert floats(made.do(ShowResult()).results[0].data) == (110.0, 112.0, 114.0)
 
 
-def test_groups_are_captured_in_the_requested_order(captured):
+def test_groups_are_captured_in_the_requested_order(captured, tapes):
     buffers = []
 
     def entry(x):
@@ -119,7 +129,7 @@ def test_groups_are_captured_in_the_requested_order(captured):
 
     made = captured(entry)
     assert buffers[2:] == [8, 6, 4, 9, 0, 0, 7, 5]
-    assert len(Tape.made) == len(GROUPS)
+    assert len(tapes) == len(GROUPS)
     batch(made, 2, starts=STARTS)
     assert floats(made.do(ShowResult()).results[0].data) == (100.0, 102.0, 104.0)
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.engine.unfit_cases import refuse_unfit
+from kerneltruth.engine.stored_findings import refuse_unfit
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.registry import find
 

@@ -1,18 +1,75 @@
-"""Check that a case from a file fits its task: a finding may be damaged, edited or foreign."""
+"""A finding read from its file, with its candidate and bounds; one that is damaged is refused."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.values import RECIPES
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Finding
+from kerneltruth.engine.devices import TARGETS
+from kerneltruth.engine.policy import choose_policy
 from kerneltruth.errors import UserError
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runs.findings import load_finding
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
 # No strategy comes near this; a damaged size beyond it would fill the memory.
 MOST_ELEMENTS = 2**28
+
+
+def finding_at(path: Path) -> Finding:
+    """Return the finding in a file, if its task can have its case.
+
+    Raises:
+        UserError: it is damaged, or of an unknown task.
+    """
+    finding = load_finding(path)
+    refuse_unfit(path, find(finding.task), finding.case)
+    return finding
+
+
+def candidate_of(path: Path, finding: Finding) -> Candidate:
+    """Return the finding's candidate, from its run.
+
+    Raises:
+        UserError: the source is not there, or is not the one that was judged.
+    """
+    # Absolute: a bare file name inside `findings` has no parent.
+    source = path.absolute().parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{path}: its candidate is not at {source}; keep findings inside their run directory"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != finding.candidate.sha256:
+        raise UserError(f"{source} was changed after it was judged; judge it again with `check`")
+    task = find(finding.task)
+    return read_candidate(
+        data.decode(),
+        finding.candidate.path,
+        task_names=(task.name,),
+        task=task.name,
+        entry=finding.candidate.entry or task.entry,
+    )
+
+
+def targets_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return what to compile for: the default target, and those that refused kernels."""
+    refused = {getattr(finding.verdict, "target", None) for finding in findings}
+    return tuple(dict.fromkeys(("sm_90", *(t for t in TARGETS if t in refused))))
+
+
+def cache_for(finding: Finding) -> ExpectationCache:
+    """Expectations under the policy that the finding was made with."""
+    return ExpectationCache(choose_policy(finding.bounds, tf32=finding.tf32))
 
 
 def refuse_unfit(path: Path, task: Task, case: Case) -> None:
