@@ -29,7 +29,7 @@ def judge(options: Any, device: str) -> dict[str, Any]:
     """One run over all files, as a user makes it."""
     return from_command(
         *("run", "--suite", options.suite, "--candidates", str(options.answers)),
-        *("--stage", "exe", "--baselines", "--device", device, "--seed", str(options.seed)),
+        *("--stage", "exe", "--peer-checks", "--device", device, "--seed", str(options.seed)),
         *("--out", str(options.folder / "run"), "--json"),
     )
 

@@ -31,7 +31,7 @@ if [ "$part" != tell ]; then
   ask best_of_n --samples 3
   ask refine --rounds 3 --cases "$cases" --contract "$contract"
   "$kt" run --suite kernelbenchx --candidates "$out/answers" --cases "$cases" --contract "$contract" \
-    --baselines --seed 0 --out "$out/run"
+    --peer-checks --seed 0 --out "$out/run"
 fi
 if [ "$part" != judge ]; then
   "$kt" analyze "$out/run"

@@ -432,7 +432,7 @@ def test_a_run_hands_each_outcome_to_other_tools_and_compares_with_peers(kt, tmp
     out, xml = tmp_path / "run", tmp_path / "out.xml"
     ran = kt(
         *("run", "--suite", "core", "--candidates", source, "--out", out, "--device", "cpu"),
-        *("--cases", "4", "--no-explain", "--baselines", "--junit", xml, "--annotations"),
+        *("--cases", "4", "--no-explain", "--peer-checks", "--junit", xml, "--annotations"),
     )
     assert ran.code == 0, ran.err
     commands = [row for row in ran.out.splitlines() if row.startswith("::")]

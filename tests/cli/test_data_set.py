@@ -90,7 +90,7 @@ def test_solutions_are_judged_on_their_definitions(kt, data_set, tmp_path):
     run = tmp_path / "run"
     suite = ("--suite", f"flashinfer:{data_set}")
     given = ("--candidates", data_set / "solutions", "--out", run)
-    ran = kt("run", *suite, *given, "--baselines", "--json", *ARGUMENTS)
+    ran = kt("run", *suite, *given, "--peer-checks", "--json", *ARGUMENTS)
     assert ran.code in (0, 1), ran.err
     document = json.loads(ran.out)
     lines = [json.loads(raw) for raw in (run / "results.jsonl").read_text().splitlines()]

@@ -64,7 +64,7 @@ def handed_in(tmp_path):
 def run(kt, checkout, handed_in, out):
     suite = f"kernelbench:{checkout}"
     arguments = ("--suite", suite, "--candidates", handed_in, "--out", out, "--json", *ARGUMENTS)
-    return kt("run", *arguments, "--baselines")
+    return kt("run", *arguments, "--peer-checks")
 
 
 def test_candidates_of_a_run_directory_are_judged_and_their_findings_replay(

@@ -102,6 +102,8 @@ def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tm
         (("replay", "/proc"), "neither a finding nor a run"),
         (("replay", "/proc", "--obligation", "shape"), "must be one of published, shapes"),
         (("minimize", "/proc"), "is a directory"),
+        (("run", "--candidates", ".", "--baselines"), "--baselines is --peer-checks now, since"),
+        (("audit", "--no-baselines"), "use --peer-checks or --no-peer-checks"),
     ],
 )
 def test_other_commands_refuse_in_one_line_too(kt, arguments, says):

@@ -51,7 +51,8 @@ def audit(
     reference: options.Reference = None,
     timed: Timed = False,
     budget_s: Budget = None,
-    baselines: PeerChecks = True,
+    peer_checks: PeerChecks = True,
+    baselines: options.EarlierPeerChecks = None,
     contract: options.ContractName = "core",
     targets: options.Targets = None,
 ) -> None:
@@ -66,6 +67,7 @@ def audit(
         given,
         cases=cases or (16 if of_suite else 36),
         promises=of_suite and cases is None,
+        baselines=peer_checks,
     )
     raise typer.Exit(_show(options.follow(run(request), quiet=as_json), as_json))
 

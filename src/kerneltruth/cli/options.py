@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
 from kerneltruth.runner.packages import names_module, read_package
 
@@ -38,6 +39,22 @@ def _seconds(help: str) -> Any:
     return typer.Option("--timeout", min=0.1, max=MOST_S, help=help)
 
 
+def _renamed(value: bool | None) -> None:
+    """Refuse the option's earlier name.
+
+    Raises:
+        UserError: it is given.
+    """
+    if value is not None:
+        raise UserError(
+            "--baselines is --peer-checks now, since baselines are what a kernel is timed against; "
+            "use --peer-checks or --no-peer-checks"
+        )
+
+
+EarlierPeerChecks = Annotated[
+    bool | None, typer.Option("--baselines/--no-baselines", hidden=True, callback=_renamed)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Devices = Annotated[

@@ -64,7 +64,8 @@ def run_(
     contract: options.ContractName = "core",
     stage: Stage = "perf",
     explain: Explain = True,
-    baselines: PeerChecks = False,
+    peer_checks: PeerChecks = False,
+    baselines: options.EarlierPeerChecks = None,
     against: Against = None,
     last_failed: LastFailed = False,
     method: MethodLabel = None,
@@ -95,6 +96,7 @@ def run_(
         seed=options.settled_seed(seed, out),
         stages=stages_until(stage),
         labels=Labels(method=method, model=model),
+        baselines=peer_checks,
     )
     document = options.follow(run(request), quiet=as_json)
     options.show_document(document, run_view, as_json)
