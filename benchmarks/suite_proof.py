@@ -2,7 +2,7 @@
 
     python benchmarks/suite_proof.py [NAME ...] [--cases 16] [--device cpu] [--dtypes float32]
 
-A NAME is a suite (core, kernelbenchx, tritonbench), a file of `tasks/suite`, core/FILE,
+A NAME is a suite (core, kernelbenchx, tritonbench), a file of `tasks/kernelbenchx`, core/FILE,
 tritonbench/FILE, a task, or SUITE/TASK. A line is printed for each task; the exit code is 1 if
 PyTorch is flagged anywhere. `idle` names attributes and dims that change nothing.
 """

@@ -16,7 +16,7 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite.optimizer import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.optimizer import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 

@@ -18,7 +18,7 @@ from kerneltruth.tasks.model import CORE, PUBLISHED, Task
 
 _MODULES = {
     CORE: "kerneltruth.tasks.core",
-    "kernelbenchx": "kerneltruth.tasks.suite",
+    "kernelbenchx": "kerneltruth.tasks.kernelbenchx",
     "tritonbench": "kerneltruth.tasks.tritonbench",
     "earlier": "kerneltruth.tasks.earlier",
 }

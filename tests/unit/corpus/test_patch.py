@@ -3,7 +3,7 @@
 import difflib
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kerneltruth.corpus.patch import apply_patch
@@ -16,6 +16,8 @@ def patch_of(old, new, context):
     return "".join(difflib.unified_diff(*lines, "old.py", "new.py", n=context))
 
 
+# On a busy machine the first texts may take a second.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(old=TEXTS, new=TEXTS, context=st.integers(1, 3))
 def test_a_patch_makes_the_new_text(old, new, context):
     assert apply_patch(patch_of(old, new, context), old) == new

@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Sizes, Task, Variants, task
-from kerneltruth.tasks.suite.convolution import (
+from kerneltruth.tasks.kernelbenchx.convolution import (
     CONVOLVABLE,
     FLOPS,
     IMAGE,
@@ -19,6 +18,7 @@ from kerneltruth.tasks.suite.convolution import (
     SIZES,
     WINDOWS,
 )
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Sizes, Task, Variants, task
 
 
 def _sigmoid_conv2d(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import expit
 
-from kerneltruth.tasks.suite.fusion_z_pooling import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.fusion_z_pooling import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(13)

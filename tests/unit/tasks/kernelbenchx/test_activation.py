@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.special import expit, ndtr
 
-from kerneltruth.tasks.suite.activation import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.activation import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 NUMBERS = [-104.0, -9.7, -2.0, -0.75, -1e-9, 0.0, 1e-9, 0.5, 5.5, 88.7]

@@ -7,7 +7,7 @@ from claims_of import broken_by
 
 from kerneltruth.tasks.dropped import SURPRISE, surprise
 from kerneltruth.tasks.fractional import all_starts, rounded_starts, starts
-from kerneltruth.tasks.suite import fusion_a_bmm, fusion_a_pointwise, fusion_a_pooling
+from kerneltruth.tasks.kernelbenchx import fusion_a_bmm, fusion_a_pointwise, fusion_a_pooling
 
 TASKS = {
     t.name: t

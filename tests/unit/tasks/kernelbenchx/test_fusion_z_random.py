@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.corpus.eager import fusion_z_random as eager
 from kerneltruth.oracle.reference import reference
-from kerneltruth.tasks.suite.fusion_z_random import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.fusion_z_random import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(19)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from kerneltruth.tasks.suite.fusion_z_pointwise import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.fusion_z_pointwise import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 NUMBERS = [-7.25, -2.0, -0.5, 0.1, 1.0, 3.0, 9.75]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kerneltruth.tasks.contract import Evidence
-from kerneltruth.tasks.suite.math_transforms import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.math_transforms import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 

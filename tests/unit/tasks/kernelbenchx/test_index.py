@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from kerneltruth.tasks.kernelbenchx.index import TASKS as DECLARED
 from kerneltruth.tasks.spec import Evidence
-from kerneltruth.tasks.suite.index import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kerneltruth.tasks.suite.optimizer import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.optimizer import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(13)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kerneltruth.tasks.suite.matrix_multiply import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.matrix_multiply import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 A = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]

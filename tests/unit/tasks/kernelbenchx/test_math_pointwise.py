@@ -9,7 +9,7 @@ import scipy.special
 import torch
 
 from kerneltruth.tasks.contract import Evidence
-from kerneltruth.tasks.suite.math_pointwise import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.math_pointwise import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 POINTS = [*np.linspace(-9.7, 9.9, 57), 0.0, 1.0, -1.0, 0.25, 1e-8, -1e-8, 1e-30, 600.0]

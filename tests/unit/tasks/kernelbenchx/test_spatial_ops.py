@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kerneltruth.tasks.suite.spatial_ops import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.spatial_ops import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 MODES = ["bilinear", "nearest", "bicubic"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from kerneltruth.tasks.suite.math_special import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.math_special import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.gpu import signs
+from kerneltruth.tasks.kernelbenchx.math_pointwise import PERF, PLAIN, SMALL
 from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Sizes, Task, Variants, task
-from kerneltruth.tasks.suite.math_pointwise import PERF, PLAIN, SMALL
 
 _SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "2, M, N"})
 _GRID: dict[str, Role | Dim] = {

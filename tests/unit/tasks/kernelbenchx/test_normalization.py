@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cosine, minkowski
 
-from kerneltruth.tasks.suite.normalization import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.normalization import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(21)

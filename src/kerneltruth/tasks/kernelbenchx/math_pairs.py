@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.kernelbenchx.math_pointwise import ANY_SHAPE, PERF, PLAIN, SMALL, pointwise
 from kerneltruth.tasks.spec import Output, Promises, Scalar, Task, Variants, task
-from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, SMALL, pointwise
 
 # The shapes of both, by the form.
 _PAIRS = {

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from kerneltruth.tasks.contract import Evidence
-from kerneltruth.tasks.suite.quantization import TASKS as PRODUCTS
-from kerneltruth.tasks.suite.quantization_fused import TASKS as FUSED
+from kerneltruth.tasks.kernelbenchx.quantization import TASKS as PRODUCTS
+from kerneltruth.tasks.kernelbenchx.quantization_fused import TASKS as FUSED
 
 TASKS = {t.name: t for t in (*PRODUCTS, *FUSED)}
 NOT_EXPLAINED = "distance to quantized arithmetic / rounding"

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.kernelbenchx.math_pointwise import pointwise
 from kerneltruth.tasks.spec import Promises, Task
-from kerneltruth.tasks.suite.math_pointwise import pointwise
 
 # Ai(0) and -Ai'(0), the coefficients of its two power series.
 _AIRY_AT_0 = 0.355028053887817239

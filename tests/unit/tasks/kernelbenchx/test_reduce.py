@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy.special import ndtr
 
+from kerneltruth.tasks.kernelbenchx.reduce import TASKS as DECLARED
 from kerneltruth.tasks.spec import Evidence
-from kerneltruth.tasks.suite.reduce import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import log_softmax, rel_entr
 
-from kerneltruth.tasks.suite.loss import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.loss import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(5)

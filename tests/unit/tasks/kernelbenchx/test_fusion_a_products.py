@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 import torch
 
-from kerneltruth.tasks.suite import (
+from kerneltruth.tasks.kernelbenchx import (
     fusion_a_attention,
     fusion_a_bmm,
     fusion_a_convolution,

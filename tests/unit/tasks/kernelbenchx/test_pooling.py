@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from kerneltruth.tasks.suite.pooling import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.pooling import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 

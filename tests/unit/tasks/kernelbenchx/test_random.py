@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kerneltruth.tasks.contract import Evidence
-from kerneltruth.tasks.suite.random import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.random import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 

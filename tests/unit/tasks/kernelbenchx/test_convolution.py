@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from kerneltruth.tasks.suite.convolution import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.convolution import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 

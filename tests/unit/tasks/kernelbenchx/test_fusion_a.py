@@ -11,7 +11,7 @@ import torch
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
-from kerneltruth.tasks.suite import (
+from kerneltruth.tasks.kernelbenchx import (
     fusion_a_index,
     fusion_a_loss,
     fusion_a_normalization,

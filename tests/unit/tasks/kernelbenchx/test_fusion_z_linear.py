@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import expit, log_softmax
 
-from kerneltruth.tasks.suite.fusion_z_linear import TASKS as DECLARED
+from kerneltruth.tasks.kernelbenchx.fusion_z_linear import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(7)
