@@ -378,7 +378,7 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
         (("--suite", "nothing"), "--suite 'nothing': must be one of"),
         (("--rounds", "3"), "only refine works in rounds"),
         (("--require-kernel",), "only refine judges answers, and this is one_shot"),
-        (("--from", "x"), "only --method import"),
+        (("--from", "x"), "--from x: only --method import reads it; drop one"),
         (("--templates", "/nowhere"), "cannot read system.txt"),
         (("--model", f"{KEY}"), "an option holds the key"),
         (("--model", "replay:/nowhere.jsonl"), "cannot read /nowhere.jsonl"),

@@ -155,7 +155,7 @@ def test_a_file_of_a_run_says_by_its_name_which_problem_it_is_for(kt, checkout, 
     ("suite", "said"),
     [
         ("kernelbench", "say where it is: kernelbench:PATH"),
-        ("kernelbench:nowhere", "there is no such file or folder"),
+        ("kernelbench:nowhere", "there is no such file or folder; name a checkout"),
         ("kernelbench:.", "no problems there"),
     ],
 )

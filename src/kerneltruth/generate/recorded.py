@@ -77,12 +77,14 @@ def read_recording(path: Path) -> Recording:
         key, reply = _reply(data, where)
         if key in replies:
             raise UserError(
-                f"{where}: a second reply for {key[0]!r}, sample {key[1]}, round {key[2]}"
+                f"{where}: a second reply for {key[0]!r}, sample {key[1]}, round {key[2]}; keep one"
             )
         replies[key] = reply
         labels |= {reply.model} if reply.model else set()
     if not replies:
-        raise UserError(f"--model {PREFIX}{path}: no replies in it")
+        raise UserError(
+            f"--model {PREFIX}{path}: no replies in it; give each a line with `task` and `text`"
+        )
     return Recording(replies, labels.pop() if len(labels) == 1 else file.stem)
 
 
@@ -90,7 +92,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON: {error}") from error
+        raise UserError(f"{where}: not JSON: {error}; correct the line") from error
     if not isinstance(data, dict):
         raise UserError(f"{where}: not an object but {type(data).__name__}")
     return data

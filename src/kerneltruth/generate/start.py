@@ -27,7 +27,7 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
 
         return (yield from import_submissions(options, start))
     if options.source is not None:
-        raise UserError(f"--from {options.source}: only --method import reads submissions")
+        raise UserError(f"--from {options.source}: only --method import reads it; drop one")
     method = method_of(options.method, samples=options.samples, rounds=options.rounds)
     if options.require_kernel and not method.asks_the_judge:
         raise UserError(

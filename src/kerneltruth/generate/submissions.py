@@ -34,7 +34,7 @@ def import_submissions(
     """Read submissions of any known form; yield steps and return the command's document."""
     source = options.source
     if source is None or not source.exists():
-        raise UserError(f"--from {source}: there is no such file or folder")
+        raise UserError(f"--from {source}: there is no such file or folder; name one")
     with opened(options.suite) as named:
         suite = named or options.suite
         entries: list[Entry] = []

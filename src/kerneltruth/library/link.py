@@ -116,7 +116,10 @@ class ServerLink:
     def _await_ready(self) -> Ready:
         try:
             if not self._pipe.poll(_START_S):
-                raise EnvironmentFault(f"the judging server did not start within {_START_S:.0f} s")
+                raise EnvironmentFault(
+                    f"the judging server did not start within {_START_S:.0f} s; "
+                    "`kerneltruth doctor` says what this machine lacks"
+                )
             first = answer_in(self._pipe.recv_bytes())
         except (EOFError, OSError) as error:
             raise EnvironmentFault(f"the judging server cannot start: {self._said()}") from error

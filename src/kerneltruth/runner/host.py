@@ -157,7 +157,10 @@ class Runner:
             except ZygoteLost:
                 zygote.close()
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
-        raise EnvironmentFault("the parent of candidate processes dies again and again")
+        raise EnvironmentFault(
+            "the parent of candidate processes dies again and again; "
+            "`kerneltruth doctor` says what this machine lacks"
+        )
 
     def kit(self, candidate: Candidate) -> Path | None:
         """Return where headers for the candidate's extensions are, or will be, precompiled."""

@@ -129,7 +129,10 @@ class Zygote:
         end = time.monotonic() + _START_S
         while not select.select([self._control], [], [], 0.5)[0]:
             if time.monotonic() > end:
-                raise EnvironmentFault(f"importing torch and Triton took over {_START_S:.0f} s")
+                raise EnvironmentFault(
+                    f"importing torch and Triton took over {_START_S:.0f} s; try again when this "
+                    "machine is less busy"
+                )
         try:
             # The message stays, for judges forked from this process before it arrived.
             data = self._control.recv(4096, socket.MSG_PEEK)

@@ -37,7 +37,7 @@ def read_submissions(
     elif path.is_file():
         yield from reader.file(path, path.name)
     else:
-        raise UserError(f"--candidates {path}: there is no such file or folder")
+        raise UserError(f"--candidates {path}: there is no such file or folder; name one")
     yield from reader.around.broken
 
 

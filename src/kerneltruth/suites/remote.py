@@ -96,7 +96,7 @@ class Remote:
         ]
         seen = self._session.call(arguments, poison=_POISON, deadline_s=deadline_s)
         if seen.ended == "lost":
-            raise EnvironmentFault(f"the child of a reference was lost: {seen.message}")
+            raise EnvironmentFault(f"the child of a reference was lost: {seen.message}; try again")
         if seen.ended != "returned":
             raise Rejected(_why(seen, deadline_s))
         return seen

@@ -82,12 +82,12 @@ def test_a_line_that_is_no_reply_is_named(record, line, said):
 
 
 def test_two_replies_for_one_place_are_refused(record):
-    with pytest.raises(UserError, match="a second reply"):
+    with pytest.raises(UserError, match="a second reply for 'relu', sample 0, round 0; keep one"):
         read_recording(record({"task": "relu", "text": "x"}, {"task": "relu", "text": "y"}))
 
 
 def test_a_file_without_replies_or_that_is_not_there_is_refused(record, tmp_path):
-    with pytest.raises(UserError, match="no replies in it"):
+    with pytest.raises(UserError, match="no replies in it; give each a line"):
         read_recording(record(""))
     with pytest.raises(UserError, match="No such file"):
         read_recording(tmp_path / "none.jsonl")

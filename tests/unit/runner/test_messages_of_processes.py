@@ -45,5 +45,19 @@ def test_a_parent_that_dies_twice_is_the_machines_fault(monkeypatch, tmp_path):
     monkeypatch.setattr(host, "Zygote", Lost)
     candidate = read_candidate("def relu(x): return x", "r.py", task_names=("relu",), task="relu")
     runner = Runner(device="cpu", work_root=tmp_path)
-    with pytest.raises(EnvironmentFault, match="dies again and again"), runner.open(candidate):
+    with (
+        pytest.raises(EnvironmentFault, match="dies again and again; `kerneltruth doctor`"),
+        runner.open(candidate),
+    ):
         pass
+
+
+@pytest.mark.processes
+def test_a_parent_that_takes_too_long_says_what_it_did(monkeypatch, tmp_path):
+    code = "import time; time.sleep(60)"
+    monkeypatch.setattr(zygote_client, "_command", lambda *_: [sys.executable, "-c", code])
+    monkeypatch.setattr(zygote_client, "_START_S", 0.1)
+    zygote = Zygote(interpret=False, hide_cuda=True, work_root=tmp_path)
+    with pytest.raises(EnvironmentFault, match=r"took over 0 s; try again when this machine is"):
+        zygote.ready()
+    zygote.close()

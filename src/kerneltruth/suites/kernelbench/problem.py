@@ -100,7 +100,9 @@ def read_problems(path: Path) -> dict[str, Problem]:
     if path.is_dir():
         found = list(_folder(path))
     elif not path.is_file():
-        raise UserError(f"--suite kernelbench:{path}: there is no such file or folder")
+        raise UserError(
+            f"--suite kernelbench:{path}: there is no such file or folder; name a checkout"
+        )
     elif path.suffix == ".parquet":
         found = [_row(row, i, path) for i, row in enumerate(_parquet(path), 1)]
     elif path.suffix in (".jsonl", ".json"):
@@ -260,7 +262,7 @@ def _file(path: Path, *, level: int | None = None) -> Problem | None:
     try:
         source = path.read_bytes()[: MAX_SOURCE_BYTES + 1].decode("utf-8-sig")
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+        raise UserError(f"cannot read {path}: {error.strerror}; make it readable") from error
     except UnicodeDecodeError as error:
         return _broken(level, int(named[1]), named[2], f"not UTF-8 at byte {error.start}")
     return problem_of(level, int(named[1]), named[2], source)
