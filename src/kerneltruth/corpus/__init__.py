@@ -9,14 +9,16 @@ from kerneltruth.corpus import (
     published,
     reductions,
 )
-from kerneltruth.corpus.entry import Entry, source
+from kerneltruth.corpus.entry import Entry, source, with_tasks
 
-ENTRIES: tuple[Entry, ...] = (
-    *published.ENTRIES,
-    *network_layers.ENTRIES,
-    *pointwise.ENTRIES,
-    *reductions.ENTRIES,
-    *indexing_and_pooling.ENTRIES,
+ENTRIES: tuple[Entry, ...] = with_tasks(
+    (
+        *published.ENTRIES,
+        *network_layers.ENTRIES,
+        *pointwise.ENTRIES,
+        *reductions.ENTRIES,
+        *indexing_and_pooling.ENTRIES,
+    )
 )
 
 __all__ = ["ENTRIES", "Entry", "source"]

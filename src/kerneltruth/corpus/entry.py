@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Literal
 
@@ -16,7 +17,7 @@ class Entry:
 
     Attributes:
         name: the kernel's name, which is also its file's.
-        task: the task that it claims to compute.
+        task: the task that it claims to compute; a bug's is its control's.
         role: a control must never be flagged, a bug must be caught.
         fault: what is wrong, in a few words; None for a control.
         breaks: the obligation that the fault breaks first; None for a control.
@@ -45,17 +46,23 @@ def control(name: str, task: str, note: str) -> Entry:
     return Entry(name=name, task=task, role="control", fault=None, control=None, note=note)
 
 
-def bug(name: str, task: str, *, control: str, fault: str, breaks: str, note: str) -> Entry:
-    """Declare a wrong kernel."""
+def bug(name: str, *, control: str, fault: str, breaks: str, note: str) -> Entry:
+    """Declare a wrong kernel; `with_tasks` adds its control's task."""
     return Entry(
         name=name,
-        task=task,
+        task="",
         role="bug",
         fault=fault,
         control=control,
         note=note,
         breaks=breaks,
     )
+
+
+def with_tasks(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Return the entries, bugs with the tasks of their controls."""
+    tasks = {entry.name: entry.task for entry in entries}
+    return tuple(replace(entry, task=tasks[entry.control or entry.name]) for entry in entries)
 
 
 def filename(entry: Entry) -> str:

@@ -8,7 +8,6 @@ _INDEXING: tuple[Entry, ...] = (
     control("embedding", "embedding", "a strided table, any width"),
     bug(
         "embedding_one_column_block",
-        "embedding",
         control="embedding",
         fault="output beyond the first column block never stored",
         breaks="memory",
@@ -17,7 +16,6 @@ _INDEXING: tuple[Entry, ...] = (
     control("index_select", "index_select", "the input's own strides"),
     bug(
         "index_select_assumes_contiguous",
-        "index_select",
         control="index_select",
         fault="stride assumption",
         breaks="layouts",
@@ -25,7 +23,6 @@ _INDEXING: tuple[Entry, ...] = (
     ),
     bug(
         "index_select_grid_from_input",
-        "index_select",
         control="index_select",
         fault="grid sized by the input instead of the output",
         breaks="memory",
@@ -35,7 +32,6 @@ _INDEXING: tuple[Entry, ...] = (
     control("scatter_add", "scatter_add", "atomic additions at repeated indices"),
     bug(
         "scatter_add_not_atomic",
-        "scatter_add",
         control="scatter_add",
         fault="race within and between programs",
         breaks="published",
@@ -44,7 +40,6 @@ _INDEXING: tuple[Entry, ...] = (
     control("transpose_copy", "transpose_copy", "a transposed tile"),
     bug(
         "transpose_copy_swapped_grid",
-        "transpose_copy",
         control="transpose_copy",
         fault="grid axes swapped",
         breaks="memory",
@@ -53,7 +48,6 @@ _INDEXING: tuple[Entry, ...] = (
     control("roll", "roll", "shifts of either sign and any size"),
     bug(
         "roll_negative_shift",
-        "roll",
         control="roll",
         fault="remainder of a negative number",
         breaks="memory",
@@ -66,7 +60,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("avg_pool1d", "avg_pool1d", "ceil_mode and both ways to count padding"),
     bug(
         "avg_pool1d_ignores_count_include_pad",
-        "avg_pool1d",
         control="avg_pool1d",
         fault="attribute ignored",
         breaks="attributes",
@@ -74,7 +67,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bug(
         "avg_pool1d_divides_by_kernel_size",
-        "avg_pool1d",
         control="avg_pool1d",
         fault="divisor of the last window",
         breaks="attributes",
@@ -83,7 +75,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("max_pool2d", "max_pool2d", "minus infinity outside; NaN wins"),
     bug(
         "max_pool2d_zero_padding",
-        "max_pool2d",
         control="max_pool2d",
         fault="padding with 0 instead of minus infinity",
         breaks="values",
@@ -91,7 +82,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bug(
         "max_pool2d_swallows_nan",
-        "max_pool2d",
         control="max_pool2d",
         fault="NaN swallowed by maximum",
         breaks="specials",
@@ -100,7 +90,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("adaptive_avg_pool2d", "adaptive_avg_pool2d", "overlapping windows of unequal size"),
     bug(
         "adaptive_avg_pool2d_fixed_window",
-        "adaptive_avg_pool2d",
         control="adaptive_avg_pool2d",
         fault="windows of one size",
         breaks="shapes",
@@ -109,7 +98,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("interpolate_nearest", "interpolate_nearest", "integer source positions"),
     bug(
         "nearest_rounds",
-        "interpolate_nearest",
         control="interpolate_nearest",
         fault="rounding instead of floor",
         breaks="published",
@@ -118,7 +106,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("interpolate_bilinear", "interpolate_bilinear", "both conventions for corners"),
     bug(
         "bilinear_negative_source",
-        "interpolate_bilinear",
         control="interpolate_bilinear",
         fault="negative position not clamped",
         breaks="shapes",
@@ -126,7 +113,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bug(
         "bilinear_ignores_align_corners",
-        "interpolate_bilinear",
         control="interpolate_bilinear",
         fault="attribute ignored",
         breaks="attributes",
@@ -134,7 +120,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bug(
         "bilinear_no_half_pixel",
-        "interpolate_bilinear",
         control="interpolate_bilinear",
         fault="half-pixel offset missing",
         breaks="published",

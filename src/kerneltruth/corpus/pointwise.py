@@ -8,7 +8,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("masked_fill", "masked_fill", "a bool pointer; whatever lies under the mask is gone"),
     bug(
         "masked_fill_by_product",
-        "masked_fill",
         control="masked_fill",
         fault="mask applied by multiplication",
         breaks="attributes",
@@ -18,7 +17,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("floor", "floor", "half precision is floored in float32"),
     bug(
         "floor_by_int_cast",
-        "floor",
         control="floor",
         fault="truncation instead of floor",
         breaks="values",
@@ -27,7 +25,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("pow", "pow", "libdevice, negative bases"),
     bug(
         "pow_by_logarithm",
-        "pow",
         control="pow",
         fault="power through a logarithm",
         breaks="values",
@@ -36,7 +33,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("clamp", "clamp", "NaN goes through, either end may be None"),
     bug(
         "clamp_swallows_nan",
-        "clamp",
         control="clamp",
         fault="NaN swallowed by minimum and maximum",
         breaks="specials",
@@ -45,7 +41,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("rad2deg", "rad2deg", "one rounding"),
     bug(
         "rad2deg_short_constant",
-        "rad2deg",
         control="rad2deg",
         fault="constant cut after three decimals",
         breaks="published",
@@ -54,7 +49,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("logit", "logit", "an attribute that may be None"),
     bug(
         "logit_ignores_eps",
-        "logit",
         control="logit",
         fault="attribute ignored",
         breaks="attributes",
@@ -63,7 +57,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("lerp", "lerp", "autotuned over three configurations"),
     bug(
         "lerp_one_config_wrong",
-        "lerp",
         control="lerp",
         fault="block size hard-coded while configurations vary it",
         breaks="memory",
@@ -72,7 +65,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("addcmul", "addcmul", "a persistent grid, as large as the device has multiprocessors"),
     bug(
         "addcmul_bounded_tiles",
-        "addcmul",
         control="addcmul",
         fault="grid too small beyond a size",
         breaks="memory",
@@ -81,7 +73,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("gcd", "gcd", "a while loop over int32"),
     bug(
         "gcd_negative",
-        "gcd",
         control="gcd",
         fault="sign of the remainder ignored",
         breaks="published",
@@ -90,7 +81,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("quantize_int8", "quantize_int8", "half to even, saturating"),
     bug(
         "quantize_int8_wraps",
-        "quantize_int8",
         control="quantize_int8",
         fault="no saturation",
         breaks="values",
@@ -98,7 +88,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bug(
         "quantize_int8_adds_half",
-        "quantize_int8",
         control="quantize_int8",
         fault="rounding by adding a half before truncation",
         breaks="values",

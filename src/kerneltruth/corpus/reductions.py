@@ -8,7 +8,6 @@ _LOSSES: tuple[Entry, ...] = (
     control("cross_entropy", "cross_entropy", "weights, ignored rows, label smoothing"),
     bug(
         "cross_entropy_counts_ignored",
-        "cross_entropy",
         control="cross_entropy",
         fault="ignored rows counted in the mean",
         breaks="attributes",
@@ -16,7 +15,6 @@ _LOSSES: tuple[Entry, ...] = (
     ),
     bug(
         "cross_entropy_smoothing_unscaled",
-        "cross_entropy",
         control="cross_entropy",
         fault="missing factor under an attribute",
         breaks="attributes",
@@ -24,7 +22,6 @@ _LOSSES: tuple[Entry, ...] = (
     ),
     bug(
         "cross_entropy_no_max",
-        "cross_entropy",
         control="cross_entropy",
         fault="exp overflow",
         breaks="values",
@@ -32,7 +29,6 @@ _LOSSES: tuple[Entry, ...] = (
     ),
     bug(
         "cross_entropy_weights_not_in_mean",
-        "cross_entropy",
         control="cross_entropy",
         fault="mean divided by rows instead of weights",
         breaks="published",
@@ -41,7 +37,6 @@ _LOSSES: tuple[Entry, ...] = (
     control("kl_div", "kl_div", "a block size by heuristic; a target of 0 adds 0"),
     bug(
         "kl_div_log_of_zero",
-        "kl_div",
         control="kl_div",
         fault="0 * log(0)",
         breaks="values",
@@ -50,7 +45,6 @@ _LOSSES: tuple[Entry, ...] = (
     control("binary_cross_entropy", "binary_cross_entropy", "logarithms clamped at -100"),
     bug(
         "binary_cross_entropy_epsilon",
-        "binary_cross_entropy",
         control="binary_cross_entropy",
         fault="epsilon inside of the logarithm",
         breaks="attributes",
@@ -59,7 +53,6 @@ _LOSSES: tuple[Entry, ...] = (
     control("mse_loss", "mse_loss", "a sum by atomic additions"),
     bug(
         "mse_loss_padded_mean",
-        "mse_loss",
         control="mse_loss",
         fault="mean divided by the padded size",
         breaks="published",
@@ -67,7 +60,6 @@ _LOSSES: tuple[Entry, ...] = (
     ),
     bug(
         "mse_loss_uninitialized_sum",
-        "mse_loss",
         control="mse_loss",
         fault="accumulator never set to zero",
         breaks="memory",
@@ -76,7 +68,6 @@ _LOSSES: tuple[Entry, ...] = (
     control("smooth_l1_loss", "smooth_l1_loss", "beta of 0, three reductions"),
     bug(
         "smooth_l1_loss_fixed_beta",
-        "smooth_l1_loss",
         control="smooth_l1_loss",
         fault="attribute ignored",
         breaks="attributes",
@@ -89,7 +80,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("cumsum", "cumsum", "a carry across blocks"),
     bug(
         "cumsum_drops_carry",
-        "cumsum",
         control="cumsum",
         fault="carry of one block only",
         breaks="shapes",
@@ -98,7 +88,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("reverse_cumsum", "reverse_cumsum", "negative steps, a carry across blocks"),
     bug(
         "reverse_cumsum_races",
-        "reverse_cumsum",
         control="reverse_cumsum",
         fault="race between programs",
         breaks="memory",
@@ -107,7 +96,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("count_nonzero", "count_nonzero", "bool pointers, an exact integer output"),
     bug(
         "count_nonzero_int8",
-        "count_nonzero",
         control="count_nonzero",
         fault="count stored in int8",
         breaks="shapes",
@@ -116,7 +104,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("amax", "amax", "several passes of one kernel; NaN wins"),
     bug(
         "amax_by_int_bits",
-        "amax",
         control="amax",
         fault="atomic maximum on the bits of floats, from 0",
         breaks="values",
@@ -125,7 +112,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("masked_softmax", "masked_softmax", "rows of which the mask leaves nothing"),
     bug(
         "masked_softmax_empty_row",
-        "masked_softmax",
         control="masked_softmax",
         fault="-inf minus -inf in a fully masked row",
         breaks="values",
@@ -133,7 +119,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bug(
         "masked_softmax_finite_mask",
-        "masked_softmax",
         control="masked_softmax",
         fault="mask by a finite penalty",
         breaks="values",
@@ -142,7 +127,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("topk", "topk", "ties, NaN on top, indices that only have to be right"),
     bug(
         "topk_removes_equal_values",
-        "topk",
         control="topk",
         fault="ties taken out together",
         breaks="values",
@@ -151,7 +135,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("quantize_int8_rows", "quantize_int8_rows", "rows of zeros, tiny rows, two outputs"),
     bug(
         "quantize_int8_rows_scale_floor",
-        "quantize_int8_rows",
         control="quantize_int8_rows",
         fault="floor under the scale",
         breaks="values",
@@ -160,7 +143,6 @@ ENTRIES: tuple[Entry, ...] = (
     control("gram", "gram", "tl.dot in the input's dtype, the same matrix from both sides"),
     bug(
         "gram_one_triangle",
-        "gram",
         control="gram",
         fault="tiles never stored",
         breaks="memory",
