@@ -95,11 +95,17 @@ __all__ = [
     "Variants",
     "WithSpread",
     "evaluate",
+    "nonempty",
     "parse_signature",
     "task",
 ]
 
 P = ParamSpec("P")
+
+
+def nonempty(**roles: Role) -> dict[str, Role | Dim]:
+    """Return dims of these roles that are never 0."""
+    return {symbol: Dim(symbol=symbol, role=role, low=1) for symbol, role in roles.items()}
 
 
 def _declaring(declaration: Callable[P, Declaration]) -> Callable[P, Task]:

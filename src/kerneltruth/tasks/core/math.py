@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
-from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, nonempty, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
@@ -149,10 +149,7 @@ TASKS: tuple[Task, ...] = (
     _task(
         "amax(input[M, N])",
         category="Reduce",
-        dims={
-            "M": Dim(symbol="M", role="reduced", low=1),
-            "N": Dim(symbol="N", role="reduced", low=1),
-        },
+        dims=nonempty(M="reduced", N="reduced"),
         reference=lambda input: input.amax(),
         description="The largest element of the whole tensor, a scalar; NaN if there is one.",
         flops="M*N",

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from kerneltruth.tasks.spec import Dim, Task, task
+from kerneltruth.tasks.spec import Task, nonempty, task
 
 
 def _avg_pool1d(
@@ -42,10 +42,7 @@ TASKS: tuple[Task, ...] = (
         "avg_pool1d(input[C, L], kernel_size=4, stride=2, padding=1, ceil_mode=False, "
         "count_include_pad=True)",
         category="Pooling",
-        dims={
-            "C": Dim(symbol="C", role="channel", low=1),
-            "L": Dim(symbol="L", role="spatial", low=1),
-        },
+        dims=nonempty(C="channel", L="spatial"),
         attributes={
             "kernel_size": (3,),
             "ceil_mode": (True,),
@@ -64,11 +61,7 @@ TASKS: tuple[Task, ...] = (
     task(
         "max_pool2d(input[C, H, W], kernel_size=3, stride=2, padding=1)",
         category="Pooling",
-        dims={
-            "C": Dim(symbol="C", role="channel", low=1),
-            "H": Dim(symbol="H", role="spatial", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
-        },
+        dims=nonempty(C="channel", H="spatial", W="spatial"),
         attributes={"kernel_size": (2,), "stride": (1, 3), "padding": (0,)},
         constraints=("2*padding <= kernel_size", "kernel_size <= min(H, W) + 2*padding"),
         reference=lambda input, kernel_size, stride, padding: F.max_pool2d(
@@ -87,11 +80,7 @@ TASKS: tuple[Task, ...] = (
     task(
         "adaptive_avg_pool2d(input[C, H, W], output_size=(4, 4))",
         category="Pooling",
-        dims={
-            "C": Dim(symbol="C", role="channel", low=1),
-            "H": Dim(symbol="H", role="spatial", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
-        },
+        dims=nonempty(C="channel", H="spatial", W="spatial"),
         attributes={"output_size": ((3, 5), (1, 1))},
         reference=_adaptive_avg_pool2d,
         admissible=(_in_another_order(_adaptive_avg_pool2d),),

@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 
-from kerneltruth.tasks.spec import Dim, Role, Task, task
+from kerneltruth.tasks.spec import Dim, Role, Task, nonempty, task
 
 _IMAGE: dict[str, Role | Dim] = {
     "C": "channel",
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
+    **nonempty(H="spatial", W="spatial"),
 }
 # To twice the height and width: at the default size, large images would be thinned out.
 _LARGE: tuple[dict[str, Any], ...] = (

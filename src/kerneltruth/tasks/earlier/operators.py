@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Dim, Output, Role, Task, Variants, task
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, Variants, nonempty, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _PLANE: dict[str, Role] = {"M": "reduced", "N": "reduced"}
@@ -41,8 +41,7 @@ TASKS: tuple[Task, ...] = (
         "gather(input[M, N], dim=1, index[I, J]: index(extent))",
         category="Index",
         dims={
-            "M": Dim(symbol="M", role="batch", low=1),
-            "N": Dim(symbol="N", role="channel", low=1),
+            **nonempty(M="batch", N="channel"),
             "I": "batch",
             "J": "channel",
         },
@@ -96,9 +95,7 @@ TASKS: tuple[Task, ...] = (
         category="Pooling",
         dims={
             "N": Dim(symbol="N", role="batch"),
-            "C": Dim(symbol="C", role="channel", low=1),
-            "H": Dim(symbol="H", role="spatial", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
+            **nonempty(C="channel", H="spatial", W="spatial"),
         },
         attributes={
             "kernel_size": (2, 5),

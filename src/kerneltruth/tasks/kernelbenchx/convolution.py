@@ -7,7 +7,7 @@ from functools import partial
 
 import torch.nn.functional as F
 
-from kerneltruth.tasks.spec import Dim, Promises, Task, task
+from kerneltruth.tasks.spec import Dim, Promises, Task, nonempty, task
 from kerneltruth.tasks.windows import Each, along, fits
 
 # A dim as the loops over windows see it: small, or nothing of the image is left to convolve.
@@ -15,8 +15,7 @@ IMAGE = {
     "N": Dim(symbol="N", role="batch", high=1024),
     "C": Dim(symbol="C", role="contracted", low=1, high=4096),
     "O": Dim(symbol="O", role="channel", low=1, high=4096),
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
+    **nonempty(H="spatial", W="spatial"),
     "P": Dim(symbol="P", role="contracted", low=1, high=5),
     "Q": Dim(symbol="Q", role="contracted", low=1, high=5),
 }

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import attended, split_for_tensor_cores, with_added_mask
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Task, nonempty, task
 
 
 def _hidden(scores: Tensor) -> Tensor:
@@ -47,9 +47,7 @@ TASKS: tuple[Task, ...] = (
         "attention(q[B, H, S, D], k[B, H, S, D], v[B, H, S, D], causal=False, softmax_scale=None)",
         category="Fusion",
         dims={
-            "B": Dim(symbol="B", role="batch", low=1),
-            "H": Dim(symbol="H", role="batch", low=1),
-            "S": Dim(symbol="S", role="reduced", low=1),
+            **nonempty(B="batch", H="batch", S="reduced"),
             "D": Dim(symbol="D", role="contracted", low=1, high=128),
         },
         attributes={"causal": (True,), "softmax_scale": (0.125, 1.0)},

@@ -20,6 +20,7 @@ from kerneltruth.tasks.spec import (
     Sizes,
     Task,
     Variants,
+    nonempty,
     task,
 )
 
@@ -27,10 +28,9 @@ _INPUTS = "input1[B, N, M], input2[B, M, P]"
 _DIMS: dict[str, Role | Dim] = {
     "B": Dim(symbol="B", role="batch", low=1),
     "N": "spatial",
-    "M": Dim(symbol="M", role="contracted", low=1),
-    "P": Dim(symbol="P", role="channel", low=1),
+    **nonempty(M="contracted", P="channel"),
 }
-_NORMALIZED = _DIMS | {"P": Dim(symbol="P", role="reduced", low=1)}
+_NORMALIZED = _DIMS | nonempty(P="reduced")
 _BENCHMARK = Benchmark(dims={"B": 2, "N": 24, "M": 32, "P": 40}, distribution="normal")
 _PERF = (
     {"B": 8, "N": 256, "M": 256, "P": 256},

@@ -13,7 +13,17 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Sizes, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Promises,
+    Role,
+    Scalar,
+    Sizes,
+    Task,
+    nonempty,
+    task,
+)
 from kerneltruth.tasks.windows import Each, steps
 
 _INPUTS = "input[N, C, H, W], weight[O, C // groups, KH, KW], bias[O]?"
@@ -21,9 +31,7 @@ _SETTINGS = "stride=1, padding=0, dilation=1, groups=1"
 _DIMS: dict[str, Role | Dim] = {
     "N": Dim(symbol="N", role="batch", low=1),
     "C": Dim(symbol="C", role="contracted", low=1, high=512),
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
-    "O": Dim(symbol="O", role="channel", low=1),
+    **nonempty(H="spatial", W="spatial", O="channel"),
     "KH": Dim(symbol="KH", role="contracted", low=1, high=3),
     "KW": Dim(symbol="KW", role="contracted", low=1, high=3),
 }

@@ -6,7 +6,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Sizes, Task, Variants, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Output,
+    Promises,
+    Sizes,
+    Task,
+    Variants,
+    nonempty,
+    task,
+)
 
 
 def _renormed(weight: Tensor, max_norm: float | None, norm_type: float) -> Tensor:
@@ -73,8 +82,7 @@ TASKS: tuple[Task, ...] = (
         dims={
             "B": "batch",
             "T": "batch",
-            "V": Dim(symbol="V", role="batch", low=1),
-            "D": Dim(symbol="D", role="channel", low=1),
+            **nonempty(V="batch", D="channel"),
         },
         where={
             "input_indices_shape": Variants("_rank", {2: "B, T", 1: "T"}),
@@ -122,8 +130,7 @@ TASKS: tuple[Task, ...] = (
         "mask[*mask_shape]: bool, value=0.0)",
         category="Fusion",
         dims={
-            "M": Dim(symbol="M", role="batch", low=1),
-            "N": Dim(symbol="N", role="channel", low=1),
+            **nonempty(M="batch", N="channel"),
             "I": "batch",
             "J": "channel",
         },
@@ -158,8 +165,7 @@ TASKS: tuple[Task, ...] = (
         "other[*other_shape]: sign, _other='same')",
         category="Fusion",
         dims={
-            "M": Dim(symbol="M", role="batch", low=1),
-            "N": Dim(symbol="N", role="channel", low=1),
+            **nonempty(M="batch", N="channel"),
             "K": "channel",
         },
         where={"extent": _extent, "other_shape": _fused_index_select_eq_other},

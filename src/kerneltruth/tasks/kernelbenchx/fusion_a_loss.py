@@ -9,12 +9,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Output,
+    Promises,
+    Scalar,
+    Task,
+    nonempty,
+    task,
+)
 
-_ROWS: dict[str, Role | Dim] = {
-    "N": Dim(symbol="N", role="batch", low=1),
-    "C": Dim(symbol="C", role="reduced", low=1),
-}
+_ROWS = nonempty(N="batch", C="reduced")
 _REDUCTION: tuple[Scalar, ...] = ("sum", "none")
 _BENCHMARK = Benchmark(dims={"N": 32, "C": 128}, distribution="normal")
 _PERF = ({"N": 1024, "C": 1024}, {"N": 4096, "C": 8192}, {"N": 8192, "C": 16384})

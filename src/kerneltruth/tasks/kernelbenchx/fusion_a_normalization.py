@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import narrowest, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, Variants, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, Variants, nonempty, task
 
 
 def _group_norm(
@@ -85,11 +85,9 @@ TASKS: tuple[Task, ...] = (
         "bias[G * C], num_groups:=G, eps=1e-5)",
         category="Fusion",
         dims={
-            "N": Dim(symbol="N", role="batch", low=1),
-            "G": Dim(symbol="G", role="channel", low=1),
+            **nonempty(N="batch", G="channel"),
             "C": Dim(symbol="C", role="reduced", low=1, high=64),
-            "H": Dim(symbol="H", role="reduced", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
+            **nonempty(H="reduced", W="spatial"),
         },
         where={
             "shape": Variants(
@@ -120,12 +118,7 @@ TASKS: tuple[Task, ...] = (
         "fused_hardsigmoid_batch_norm(x[*shape], running_mean[C], running_var[C]: positive, "
         "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5, inplace=False)",
         category="Fusion",
-        dims={
-            "N": Dim(symbol="N", role="batch", low=1),
-            "C": Dim(symbol="C", role="channel", low=1),
-            "H": Dim(symbol="H", role="reduced", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
-        },
+        dims=nonempty(N="batch", C="channel", H="reduced", W="spatial"),
         where={
             "shape": Variants("_rank", {4: "N, C, H, W", 2: "N, C", 3: "N, C, H * W"}),
             "pixels": lambda shape: prod(shape[2:]),

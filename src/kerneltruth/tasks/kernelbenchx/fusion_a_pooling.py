@@ -8,14 +8,11 @@ from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half
 from kerneltruth.tasks.fractional import fractional_windows, pooled_at, starts
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, nonempty, task
 from kerneltruth.tasks.windows import along
 
 _RATIO = (0.5, 0.7)
-_IMAGE: dict[str, Role | Dim] = {
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
-}
+_IMAGE = nonempty(H="spatial", W="spatial")
 
 
 def _similarity(
@@ -89,11 +86,7 @@ TASKS: tuple[Task, ...] = (
         "fused_avg_pool2d_cosine_similarity(x1[N, C, H, W], x2[N, C, H, W], kernel_size=2, "
         "stride=None, padding=0, eps=1e-8)",
         category="Fusion",
-        dims={
-            "N": Dim(symbol="N", role="batch", low=1),
-            "C": Dim(symbol="C", role="reduced", low=1),
-            **_IMAGE,
-        },
+        dims={**nonempty(N="batch", C="reduced"), **_IMAGE},
         attributes={
             "kernel_size": (3, 1),
             "stride": (1, 3),
@@ -121,11 +114,7 @@ TASKS: tuple[Task, ...] = (
         "fused_cos_avg_pool1d(input[N, C, L], kernel_size=3, stride=None, padding=0, "
         "ceil_mode=False, count_include_pad=True)",
         category="Fusion",
-        dims={
-            "N": Dim(symbol="N", role="batch", low=1),
-            "C": Dim(symbol="C", role="channel", low=1),
-            "L": Dim(symbol="L", role="spatial", low=1),
-        },
+        dims=nonempty(N="batch", C="channel", L="spatial"),
         attributes={
             "kernel_size": (2, 5),
             "stride": (1, 2),
@@ -158,8 +147,7 @@ TASKS: tuple[Task, ...] = (
         "output_size:=size, output_ratio:=ratio, return_indices=False, _by='size')",
         category="Fusion",
         dims={
-            "N": Dim(symbol="N", role="batch", low=1),
-            "C": Dim(symbol="C", role="channel", low=1),
+            **nonempty(N="batch", C="channel"),
             **_IMAGE,
             "OH": Dim(symbol="OH", role="spatial", low=1, high=16),
             "OW": Dim(symbol="OW", role="spatial", low=1, high=16),

@@ -14,25 +14,21 @@ from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import (
     Benchmark,
     Claim,
-    Dim,
     Evidence,
     Output,
     Promises,
-    Role,
     Scalar,
     Sizes,
     Task,
     Variants,
+    nonempty,
     task,
 )
 
 _WIDER = ("torch.float64",)
 _Dim = int | tuple[int, ...] | None
 
-_DIMS: dict[str, Role | Dim] = {
-    "M": Dim(symbol="M", role="batch", low=1),
-    "N": Dim(symbol="N", role="reduced", low=1),
-}
+_DIMS = nonempty(M="batch", N="reduced")
 _ONE_DIM: tuple[Scalar, ...] = (0, 1, -1)
 _REDUCED: dict[str, tuple[Scalar, ...]] = {
     "dim": (*_ONE_DIM, (0, 1)),

@@ -9,7 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Scalar, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Output,
+    Promises,
+    Role,
+    Scalar,
+    Task,
+    nonempty,
+    task,
+)
 from kerneltruth.tasks.windows import Each, along, outputs
 
 Pair = int | tuple[int, int]
@@ -49,13 +59,11 @@ _LAYER = """two-dimensional convolution (cross-correlation) of input[N, C, H, W]
     o // (O / groups) only."""
 
 
-def _dims(channels: int | None = None) -> dict[str, Dim]:
+def _dims(channels: int | None = None) -> dict[str, Role | Dim]:
     return {
         "N": Dim(symbol="N", role="batch", low=1),
         "C": Dim(symbol="C", role="contracted", low=1, high=channels),
-        "H": Dim(symbol="H", role="spatial", low=1),
-        "W": Dim(symbol="W", role="spatial", low=1),
-        "O": Dim(symbol="O", role="channel", low=1),
+        **nonempty(H="spatial", W="spatial", O="channel"),
         "KH": Dim(symbol="KH", role="contracted", low=1, high=5),
         "KW": Dim(symbol="KW", role="contracted", low=1, high=5),
     }

@@ -8,14 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, Variants, task
+from kerneltruth.tasks.spec import Benchmark, Output, Promises, Task, Variants, nonempty, task
 
-_IMAGE = {
-    "N": Dim(symbol="N", role="batch", low=1),
-    "C": Dim(symbol="C", role="channel", low=1),
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
-}
+_IMAGE = nonempty(N="batch", C="channel", H="spatial", W="spatial")
 # Sums and powers of larger values may leave the range of float32 on the way to a moderate result.
 _SUMMABLE = (-1024.0, 1024.0)
 _PERF = (
@@ -133,11 +128,7 @@ TASKS: tuple[Task, ...] = (
         "fused_sigmoid_batch_norm(input[*shape], running_mean[C], running_var[C]: positive, "
         "weight[C]?, bias[C]?, training=False, momentum=0.1, eps=1e-5)",
         category="Fusion",
-        dims={
-            "N": Dim(symbol="N", role="reduced", low=1),
-            "C": Dim(symbol="C", role="channel", low=1),
-            "L": Dim(symbol="L", role="spatial", low=1),
-        },
+        dims=nonempty(N="reduced", C="channel", L="spatial"),
         where={
             "shape": Variants("_rank", {2: "N, C", 3: "N, C, L", 4: "N, C, L, 2"}),
             "pixels": lambda shape: prod(shape[2:]),

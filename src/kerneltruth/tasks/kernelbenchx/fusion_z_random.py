@@ -24,6 +24,7 @@ from kerneltruth.tasks.spec import (
     Sizes,
     Task,
     Variants,
+    nonempty,
     task,
 )
 
@@ -69,12 +70,7 @@ def _transformer_block(
     return F.layer_norm(mixed, mixed.shape[-1:], eps=eps)
 
 
-_BATCH = {
-    "B": Dim(symbol="B", role="batch", low=1),
-    "M": Dim(symbol="M", role="spatial", low=1),
-    "K": Dim(symbol="K", role="contracted", low=1),
-    "N": Dim(symbol="N", role="channel", low=1),
-}
+_BATCH = nonempty(B="batch", M="spatial", K="contracted", N="channel")
 
 
 def _fused_transformer_block_residual(M: int, O: int, _rank: int, _residual: str) -> Sizes:
@@ -120,10 +116,7 @@ TASKS: tuple[Task, ...] = (
         "fused_mv_logsoftmax_dropout(input[M, K], vec[K], p=0.5, training=True, inplace=False, "
         "dim=0)",
         category="Fusion",
-        dims={
-            "M": Dim(symbol="M", role="reduced", low=1),
-            "K": Dim(symbol="K", role="contracted", low=1),
-        },
+        dims=nonempty(M="reduced", K="contracted"),
         attributes={"p": _P, "training": (False,), "inplace": (True,), "dim": (-1,)},
         constraints=(f"not ({_RANDOM}) or M >= 80",),
         values=_MODERATE,
@@ -147,9 +140,7 @@ TASKS: tuple[Task, ...] = (
         "residual[*residual_shape]: unlimited, dropout_p=0.1, eps=1e-5, _rank=2, _residual='same')",
         category="Fusion",
         dims={
-            "M": Dim(symbol="M", role="batch", low=1),
-            "D": Dim(symbol="D", role="contracted", low=1),
-            "K": Dim(symbol="K", role="contracted", low=1),
+            **nonempty(M="batch", D="contracted", K="contracted"),
             "O": Dim(symbol="O", role="channel", low=2),
         },
         where={

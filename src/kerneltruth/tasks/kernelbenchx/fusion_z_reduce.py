@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import computed_narrow
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Sizes, Task, Variants, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Sizes, Task, Variants, nonempty, task
 
 _WIDER = ("torch.float64",)
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -89,10 +89,7 @@ TASKS: tuple[Task, ...] = (
     _task(
         "fused_repeat_interleave_log_softmax(input[*shape], repeats=2, dim=None, "
         "output_size:=repeated, dtype=None, _rank=2, _sized=False)",
-        dims={
-            "M": Dim(symbol="M", role="batch", low=1),
-            "N": Dim(symbol="N", role="reduced", low=1),
-        },
+        dims=nonempty(M="batch", N="reduced"),
         where={
             "shape": _SHAPE,
             "repeated": _repeated,
@@ -137,10 +134,7 @@ TASKS: tuple[Task, ...] = (
     ),
     _task(
         "fused_sum_std(input[*shape], dim=1, keepdim=False, dtype=None, correction=1)",
-        dims={
-            "M": Dim(symbol="M", role="reduced", low=1),
-            "N": Dim(symbol="N", role="reduced", low=1),
-        },
+        dims=nonempty(M="reduced", N="reduced"),
         where={"shape": Variants("_rank", {2: "M, N", 3: "M, 2, N"})},
         attributes={"dim": (0, -1, None, (0, -1)), "dtype": _WIDER, "correction": (0, 2)},
         # Half precision keeps the sums before their spread is taken.

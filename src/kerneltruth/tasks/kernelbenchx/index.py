@@ -7,12 +7,21 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Sizes, Task, Variants, task
+from kerneltruth.tasks.spec import (
+    Claim,
+    Dim,
+    Evidence,
+    Output,
+    Role,
+    Sizes,
+    Task,
+    Variants,
+    nonempty,
+    task,
+)
 
 _PLANE: dict[str, Role | Dim] = {
-    "L": Dim(symbol="L", role="batch", low=1),
-    "M": Dim(symbol="M", role="spatial", low=1),
-    "N": Dim(symbol="N", role="spatial", low=1),
+    **nonempty(L="batch", M="spatial", N="spatial"),
     "K": "spatial",
 }
 _SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N", 1: "N"})

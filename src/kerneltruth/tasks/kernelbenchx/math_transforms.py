@@ -12,13 +12,18 @@ from torch import Tensor
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.gpu import signs
 from kerneltruth.tasks.kernelbenchx.math_pointwise import PERF, PLAIN, SMALL
-from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Sizes, Task, Variants, task
+from kerneltruth.tasks.spec import (
+    Output,
+    Promises,
+    Sizes,
+    Task,
+    Variants,
+    nonempty,
+    task,
+)
 
 _SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "2, M, N"})
-_GRID: dict[str, Role | Dim] = {
-    "M": Dim(symbol="M", role="reduced", low=1),
-    "N": Dim(symbol="N", role="reduced", low=1),
-}
+_GRID = nonempty(M="reduced", N="reduced")
 
 # How likely a right kernel is to be flagged by one statistic of one case.
 _LEVEL = 1e-9

@@ -19,16 +19,12 @@ from kerneltruth.tasks.spec import (
     Sizes,
     Task,
     Variants,
+    nonempty,
     task,
 )
 
 _INFINITE = float("inf")
-_BATCH: dict[str, Role | Dim] = {
-    "N": Dim(symbol="N", role="batch", low=1),
-    "C": Dim(symbol="C", role="channel", low=1),
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="reduced", low=1),
-}
+_BATCH = nonempty(N="batch", C="channel", H="spatial", W="reduced")
 _TRIPLE: dict[str, Role | Dim] = {"L": "batch", "M": "spatial", "N": "reduced"}
 _ROWS: dict[str, Role | Dim] = {"L": "batch", "M": "batch", "N": "reduced"}
 _SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N"})

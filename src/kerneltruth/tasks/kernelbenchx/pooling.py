@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Dim, Task, Variants, task
+from kerneltruth.tasks.spec import Dim, Task, Variants, nonempty, task
 
 
 def _avg_pool1d(input: Tensor, kernel_size: int, stride: int | None, padding: int) -> Tensor:
@@ -73,8 +73,7 @@ TASKS: tuple[Task, ...] = (
         category="Pooling",
         dims={
             **_CHANNELS,
-            "H": Dim(symbol="H", role="spatial", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
+            **nonempty(H="spatial", W="spatial"),
             "P": Dim(symbol="P", role="spatial", low=1, high=33),
             "Q": Dim(symbol="Q", role="spatial", low=1, high=33),
         },

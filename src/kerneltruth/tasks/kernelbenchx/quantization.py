@@ -35,7 +35,7 @@ from kerneltruth.tasks.quantized import (
     in_groups,
     quantize,
 )
-from kerneltruth.tasks.spec import Dim, Task, Variants, task
+from kerneltruth.tasks.spec import Dim, Task, Variants, nonempty, task
 
 _GROUPS = (32, 64, 128)
 _TOPS = (127.0, 128.0)
@@ -165,8 +165,7 @@ TASKS: tuple[Task, ...] = (
             "N": "batch",
             "C": Dim(symbol="C", role="contracted", low=1, high=4096),
             "O": Dim(symbol="O", role="channel", low=1, high=4096),
-            "H": Dim(symbol="H", role="spatial", low=1),
-            "W": Dim(symbol="W", role="spatial", low=1),
+            **nonempty(H="spatial", W="spatial"),
             "P": Dim(symbol="P", role="contracted", low=1, high=5),
             "Q": Dim(symbol="Q", role="contracted", low=1, high=5),
         },

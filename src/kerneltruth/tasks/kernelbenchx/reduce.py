@@ -20,15 +20,12 @@ from kerneltruth.tasks.spec import (
     Role,
     Task,
     Variants,
+    nonempty,
     task,
 )
 
 _DIMS: dict[str, Role | Dim] = {"L": "batch", "M": "spatial", "N": "reduced"}
-_NONEMPTY: dict[str, Role | Dim] = {
-    "L": Dim(symbol="L", role="batch", low=1),
-    "M": Dim(symbol="M", role="spatial", low=1),
-    "N": Dim(symbol="N", role="reduced", low=1),
-}
+_NONEMPTY = nonempty(L="batch", M="spatial", N="reduced")
 _SHAPE = Variants("_rank", {3: "L, M, N", 2: "M, N", 1: "N"})
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.rounding import held_by
 from kerneltruth.tasks.sampling import sample as sample_at
-from kerneltruth.tasks.spec import Dim, Promises, Sizes, Task, task
+from kerneltruth.tasks.spec import Dim, Promises, Sizes, Task, nonempty, task
 
 
 def _grid_sample(
@@ -88,9 +88,7 @@ _MODES = {"mode": ("nearest", "bicubic"), "padding_mode": ("border", "reflection
 _CORNERS = {"align_corners": (True,)}
 _IMAGE = {
     "N": Dim(symbol="N", role="batch"),
-    "C": Dim(symbol="C", role="channel", low=1),
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
+    **nonempty(C="channel", H="spatial", W="spatial"),
     "P": Dim(symbol="P", role="spatial", low=1, high=4096),
     "Q": Dim(symbol="Q", role="spatial", low=1, high=4096),
 }

@@ -18,7 +18,17 @@ from kerneltruth.tasks.kernelbenchx.convolution import (
     SIZES,
     WINDOWS,
 )
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Sizes, Task, Variants, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Dim,
+    Output,
+    Promises,
+    Sizes,
+    Task,
+    Variants,
+    nonempty,
+    task,
+)
 
 
 def _sigmoid_conv2d(
@@ -124,11 +134,7 @@ TASKS: tuple[Task, ...] = (
         "silu_batch_norm(input[*shape], running_mean[C], running_var[C]: positive, weight[C]?, "
         "bias[C]?, training=False, momentum=0.1, eps=1e-5)",
         category="Fusion",
-        dims={
-            "N": Dim(symbol="N", role="reduced", low=1),
-            "C": Dim(symbol="C", role="channel", low=1),
-            "L": Dim(symbol="L", role="spatial", low=1),
-        },
+        dims=nonempty(N="reduced", C="channel", L="spatial"),
         where={
             "shape": Variants("_rank", {2: "N, C", 3: "N, C, L", 4: "N, C, L, 2"}),
             "pixels": lambda shape: prod(shape[2:]),

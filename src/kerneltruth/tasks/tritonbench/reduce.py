@@ -10,13 +10,12 @@ from torch import Tensor
 from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import (
     Claim,
-    Dim,
     Evidence,
     Output,
     Promises,
-    Role,
     Task,
     Variants,
+    nonempty,
     task,
 )
 
@@ -31,12 +30,8 @@ def _along(dim: int | None, _rank: int) -> int:
     return _rank >= (1 if dim in (None, -1, 0) else 2 if dim in (1, -2) else 3)
 
 
-_DIMS: dict[str, Role | Dim] = {
-    "L": Dim(symbol="L", role="batch", low=1),
-    "M": Dim(symbol="M", role="spatial", low=1),
-    "N": Dim(symbol="N", role="reduced", low=1),
-}
-_VECTOR: dict[str, Role | Dim] = {"N": Dim(symbol="N", role="reduced", low=1)}
+_DIMS = nonempty(L="batch", M="spatial", N="reduced")
+_VECTOR = nonempty(N="reduced")
 _ONE = (0, 1, -2)
 _SMALL = {"L": 1, "M": 8, "N": 256}
 _PERF = (
