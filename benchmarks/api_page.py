@@ -53,6 +53,8 @@ ORDER = (
     "Benchmark",
     "Suite",
     "Opening",
+    "TaskSource",
+    "Terms",
 )
 
 

@@ -42,7 +42,7 @@ from kerneltruth.engine.benchmark.memory import limit_memory, memory_of
 from kerneltruth.engine.benchmark.noise import LEAST_NOISE
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find, key_of
 from kerneltruth.tasks.spec import Task

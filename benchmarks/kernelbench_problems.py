@@ -18,12 +18,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import open_tasks, opened
 from kerneltruth.suites.kernelbench.schema import Schema
-from kerneltruth.suites.kernelbench.suite import Problems
-from kerneltruth.tasks.registry import tasks_of
+from kerneltruth.suites.kernelbench.suite import KernelBench
 
 ENOUGH_SHAPES = 3
 COLUMNS = ("problems", "load", "shapes", "judged", "cases", "flagged", "not begun")
@@ -34,10 +33,11 @@ MEASURED = "## Measured\n"
 def schemas(checkout: Path) -> dict[str, tuple[str, Schema]]:
     """Title and schema of each problem of levels 1 to 3."""
     with opened(f"kernelbench:{checkout}"):
-        problems = tasks_of("kernelbench")
-        assert isinstance(problems, Problems)
+        known = open_tasks("kernelbench")
+        assert known is not None
+        problems = cast(KernelBench, known.suite)
         names = [n for n, p in problems.problems.items() if p.level <= 3]
-        problems.derive(names)
+        problems.prepare(names, 1)
         return {n: (problems.problems[n].title, problems.schema(n)) for n in names}
 
 

@@ -34,9 +34,9 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.pytorch import eager_of, own_function
-from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, key_of, suites, tasks_of
+from kerneltruth.tasks.registry import eager_modules, find, key_of, opened_tasks, suites
 
 STATUSES = ("held", "refused", "not_tried", "not_applicable", "broken")
 # A function of PyTorch may call each of its kernels for the first time.
@@ -66,10 +66,11 @@ def attempts(
     suite: str, only: list[str], runner: Runner, plan: Plan, workers: int
 ) -> Iterator[tuple[str, Attempt | str]]:
     """Each task of a suite with its attempt, or with why there is none."""
-    every = tasks_of(suite) if suite in FOREIGN else eager_modules(suite)
+    known = opened_tasks(suite)
+    every = eager_modules(suite) if known is None else known
     keys = [key_of(name, suite) for name in only] or list(every)
     # The last tasks of a user's suite are usually the largest: start them early.
-    jobs = [Job(task=key) for key in (keys[::-1] if suite in FOREIGN else keys)]
+    jobs = [Job(task=key) for key in (keys if known is None else keys[::-1])]
     cache = ExpectationCache(Policy())
 
     def judge(job: Job, _: Any) -> Attempt | str:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kerneltruth.library.judge import Judge
     from kerneltruth.library.options import CheckOptions
     from kerneltruth.library.report import FoundFailure, Report
-    from kerneltruth.suites.suite import Opening, Suite
+    from kerneltruth.suites.suite import Opening, Suite, TaskSource
+    from kerneltruth.suites.terms import Terms
     from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Variants, task
 
 __version__ = "0.1.0"
@@ -47,6 +48,8 @@ __all__ = [
     "Promises",
     "Report",
     "Suite",
+    "TaskSource",
+    "Terms",
     "UserError",
     "Variants",
     "assert_correct",
@@ -64,7 +67,8 @@ _HOMES = {
     "kerneltruth.library.judge": ("Judge",),
     "kerneltruth.library.options": ("CheckOptions",),
     "kerneltruth.library.report": ("FoundFailure", "Report"),
-    "kerneltruth.suites.suite": ("Opening", "Suite"),
+    "kerneltruth.suites.suite": ("Opening", "TaskSource", "Suite"),
+    "kerneltruth.suites.terms": ("Terms",),
     "kerneltruth.tasks.spec": (
         *("Benchmark", "Dim", "Output", "Promises", "Variants"),
         "task",

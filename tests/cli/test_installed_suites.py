@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.catalog import open_suite
+from kerneltruth.suites.suite import Opening
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "suite"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "suites.md"
 PROBLEMS = EXAMPLE / "problems"
@@ -168,3 +172,46 @@ def test_an_unknown_suite_gets_the_list_of_own_and_installed_ones(kt, example):
     assert {"core", "kernelbench:PATH", "gpuemu:PATH", "problems:PATH"} <= {
         *re.split(r"[ ,\n]+", ran.err)
     }
+
+
+DEMANDING = (
+    SUITE.replace("    place =", "    terms = kt.Terms(demands={'kernel': 'rule 3'})\n    place =")
+    + "\n"
+)
+
+
+@pytest.fixture
+def demanding(site):
+    install(site, "one", {"good": "good_suite:Good"}, good_suite=DEMANDING)
+
+
+def test_a_suite_whose_rules_demand_a_kernel_fails_a_result_without_one(
+    kt, demanding, candidate, tmp_path
+):
+    plain = candidate("def twice(x):\n    return x * 2\n")
+    given = ("--suite", "good", "--task", "twice", "--json", "--device", "cpu", "--cases", 4)
+    document = json.loads(kt("check", plain, *given, "--out", tmp_path / "a").out)
+    assert (document["verdict"], document["kind"]) == ("fail", "no_kernel")
+    assert document["profile"]["kernel"]["decisive"]
+    ran = kt("check", plain, *given, "--out", tmp_path / "b", "--contract", "torch")
+    assert not json.loads(ran.out)["profile"]["kernel"]["decisive"]
+
+
+def test_a_task_shows_its_suites_contract(kt, demanding):
+    shown = kt("tasks", "twice", "--suite", "good", "--json")
+    kernel = json.loads(shown.out)["tasks"][0]["contract"]["obligations"]["kernel"]
+    assert kernel == {"decisive": True, "promised": True, "promises": [], "reason": "rule 3"}
+
+
+def test_an_unknown_obligation_in_a_suite_gets_one_line(kt, site):
+    source = DEMANDING.replace("'kernel'", "'speed'")
+    install(site, "one", {"good": "good_suite:Good"}, good_suite=source)
+    ran = kt("tasks", "--suite", "good")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "'speed' is no obligation" in ran.err
+
+
+def test_an_error_in_a_suite_of_this_package_is_not_the_users(monkeypatch):
+    monkeypatch.setattr("kerneltruth.suites.gpuemu.suite.read_corpus", lambda path: path.nothing)
+    with pytest.raises(AttributeError):
+        open_suite(Opening(option="gpuemu:here", runner=Runner(device="cpu")))

@@ -12,11 +12,13 @@ from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
+from kerneltruth.runs.files import cache_folder
+from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.kernelbench.problem import read_problems
-from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
+from kerneltruth.suites.kernelbench.suite import KernelBench
 from kerneltruth.suites.kernelbench.tasks import SIZES
-from kerneltruth.tasks.registry import find, tasks_of
+from kerneltruth.suites.pytorch import own_function
+from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.gpu
 
@@ -73,7 +75,9 @@ def test_a_reference_from_the_gpu_is_that_of_the_cpu(problems):
     case = next(generate(task, seed=1, count=1))
     there = expect(task, case, Policy()).outputs[0]
     with Runner(device="cpu") as runner:
-        on_cpu = Problems(read_problems(folder), runner, schema_cache())["kernelbench/level1/1"]
+        on_cpu = KernelBench(read_problems(folder), runner, cache_folder("schemas")).task(
+            "level1/1"
+        )
         here = expect(on_cpu, case, Policy()).outputs[0]
     assert torch.allclose(there.reference, here.reference, rtol=1e-9, atol=1e-12)
     assert float((there.bound / here.bound).median()) < 4
@@ -82,7 +86,7 @@ def test_a_reference_from_the_gpu_is_that_of_the_cpu(problems):
 
 def test_its_own_model_passes_and_a_wrong_one_fails(problems):
     runner, task, _ = problems
-    own = tasks_of("kernelbench").own_model("level1/1")
+    own = own_function(task)
     attempt = attempt_of(runner, task, own)
     assert isinstance(attempt.verdict, Passed), attempt
     source = MODEL.replace("class Model(", "class ModelNew(").replace("dim=1", "dim=2")

@@ -10,7 +10,7 @@ from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import opened
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.gpu

@@ -32,8 +32,10 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import SNAPSHOT_LIMIT
-from kerneltruth.suites.declared import read_tasks
+from kerneltruth.suites.catalog import open_suite
+from kerneltruth.suites.suite import Opening
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -348,7 +350,8 @@ def test_the_example_takes_the_function_that_draws_its_inputs(example, tmp_path)
     path = tmp_path / "my_tasks.py"
     own = declaration.replace("    flops=", "    inputs=drawn,\n    flops=")
     path.write_text(own.replace("ROW_RMS", f"{drawn}\n\nROW_RMS"))
-    task = read_tasks(path)["my_tasks/row_rms"]
+    given = Opening(option=f"tasks:{path}", runner=Runner(device="cpu"))
+    task = open_suite(given)["my_tasks/row_rms"]
     assert task.benchmark.distribution == "own"
 
 

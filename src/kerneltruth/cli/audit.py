@@ -53,7 +53,7 @@ def audit(
     budget_s: Budget = None,
     peer_checks: PeerChecks = True,
     baselines: options.EarlierPeerChecks = None,
-    contract: options.ContractName = "core",
+    contract: options.AuditedContract = None,
     targets: options.Targets = None,
 ) -> None:
     """Judge the built-in corpus, and run the peers' checks on the same kernels."""

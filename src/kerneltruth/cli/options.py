@@ -138,6 +138,12 @@ RequireKernel = Annotated[
         help="Fail a right result that the kernel's own launches did not compute.",
     ),
 ]
+AuditedContract = Annotated[
+    str | None,
+    typer.Option(
+        "--contract", help="What decides; default: core, and all of it for --suite's functions."
+    ),
+]
 ShownContract = Annotated[
     str | None,
     typer.Option("--contract", help="Show what decides by this contract; default: core."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
@@ -30,8 +31,9 @@ from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import absolute, is_foreign, register_at
-from kerneltruth.tasks.registry import find
+from kerneltruth.suites.catalog import absolute, is_at_hand, open_suite
+from kerneltruth.suites.suite import Opening
+from kerneltruth.tasks.registry import find, stay_open
 from kerneltruth.tasks.spec import Task
 
 if TYPE_CHECKING:
@@ -225,11 +227,17 @@ class EvaluatorFactory:
             policy=self.policy, device=self.device, targets=self.targets, cache_root=cache_root()
         )
         evaluator.start()
-        if self.suite is not None and is_foreign(self.suite):
+        if self.suite is not None and not is_at_hand(self.suite):
             on_cpu = self.device == "cpu"
             runner = evaluator.runner if on_cpu else Runner(device="cpu")
             on_device = None if on_cpu else evaluator.runner
             cores = len(os.sched_getaffinity(0))
-            register_at(self.suite, runner, on_device=on_device, judges=cores)
+            found = open_suite(
+                Opening(option=self.suite, runner=runner, on_device=on_device, judges=cores)
+            )
+            stay_open(found.name, found)
         evaluator.warm()
-        return self.stage(evaluator, baselines=self.against or None).evaluate_and_time
+        stage = self.stage(evaluator, baselines=self.against or None)
+        # Another thread of this process may call it.
+        here = copy_context()
+        return lambda job: here.run(stage.evaluate_and_time, job)

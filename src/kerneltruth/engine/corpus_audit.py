@@ -20,7 +20,7 @@ from kerneltruth.engine.evaluator import (
     Evaluator,
     lost,
 )
-from kerneltruth.engine.requests import AuditRequest, Step
+from kerneltruth.engine.requests import CONTRACT, AuditRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run, store_attempt
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import UserError
@@ -87,7 +87,7 @@ def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:
             seed=options.seed,
             cases=options.cases,
             whole=True,
-            contract=contract_named(options.contract).name,
+            contract=contract_named(options.contract or CONTRACT).name,
             deadline_s=options.deadline_s,
         ),
         baseline_seed=options.seed if options.baselines else None,

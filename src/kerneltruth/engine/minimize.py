@@ -22,7 +22,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.runs.findings import load_finding
-from kerneltruth.suites.foreign import for_findings
+from kerneltruth.suites.origin import for_findings
 from kerneltruth.suites.pytorch import control_of
 from kerneltruth.tasks.registry import find
 

@@ -59,8 +59,7 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import RunStore
-from kerneltruth.suites.foreign import opened, own_reference
-from kerneltruth.suites.kernelbench.declaration import in_one_line
+from kerneltruth.suites.catalog import open_tasks, opened, under_rules
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.registry import elsewhere, find
 from kerneltruth.tasks.spec import Task
@@ -110,9 +109,12 @@ def judge(
 
 def learned(suite: str | None) -> Iterator[Step]:
     """Yield what was learned of a reference of the user's own, if the suite is one."""
-    own = own_reference(suite)
-    if own is not None and own[0].function is not None:
-        yield Step(done=0, total=1, text=in_one_line(*own), notable=True)
+    known = open_tasks(suite)
+    names = known.listed() if known is not None and len(known) == 1 else ()
+    for name in names:
+        text = known.suite.declaration(name, short=True) if known is not None else None
+        if text is not None:
+            yield Step(done=0, total=1, text=text, notable=True)
 
 
 def _stored(
@@ -227,6 +229,7 @@ def job_of(options: CheckRequest, policy: Policy) -> EvaluationRequest:
     )
     _check_published_is_asked(plan, task)
     # By its name alone: the same file lies elsewhere on another machine.
+    plan = under_rules(plan, task.key)
     return EvaluationRequest(
         name=options.file.name,
         task=task.key,

@@ -16,7 +16,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
-from kerneltruth.documents.verdict import is_bad
+from kerneltruth.documents.verdict import Verdict, is_bad
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
@@ -84,11 +84,13 @@ def prove(
     cache: ExpectationCache,
     *,
     plan: Plan,
+    only_decisive: bool = False,
     until: float = math.inf,
     tell: Callable[[Proof], None] = lambda _: None,
 ) -> Proof:
     """Judge a candidate that must be right, on the plan's cases in each dtype.
 
+    With `only_decisive`, nothing is held against a candidate that its plan's contract lets pass.
     No case begins after `until`, on the monotonic clock. `tell` receives the proof so far after
     each case.
 
@@ -114,7 +116,10 @@ def prove(
                 # The author's own sizes, which may be large, come in the author's dtype.
                 session.task = replace(task, first={})
             here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
-            _judge(session, here, dtype, proof, until, report)
+            before = len(proof.flagged)
+            verdict = _judge(session, here, dtype, proof, until, report)
+            if only_decisive and verdict is not None and not is_bad(verdict):
+                del proof.flagged[before:]
     if task.foreign:
         # The author does not say what the problem is in another dtype.
         proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
@@ -131,10 +136,11 @@ def _judge(
     proof: Proof,
     until: float,
     tell: Callable[[Proof], None],
-) -> None:
+) -> Verdict | None:
+    """Judge a dtype; return the verdict, if time was left for all of it."""
     if time.monotonic() > until:
         proof.skipped[NO_TIME] += 1
-        return
+        return None
     for count, event in enumerate(evaluate_cases(session, plan), 1):
         if isinstance(event, AttemptEnded):
             attempt = event.attempt
@@ -146,13 +152,14 @@ def _judge(
                 detail = str(getattr(attempt.verdict, "detail", ""))
                 flag = FlaggedCase(case="", verdict=attempt.verdict.word, detail=detail)
                 proof.flagged.append(flag)
-            continue
+            return attempt.verdict
         proof.flagged += _flags(event.judgement)
         proof.cases[dtype] = count
         tell(proof)
         if time.monotonic() > until:
             proof.skipped[NO_TIME] += 1
-            return
+            return None
+    return None
 
 
 def _flags(judgement: Judgement) -> Iterator[FlaggedCase]:

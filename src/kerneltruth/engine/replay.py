@@ -28,7 +28,7 @@ from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import load_snapshot
-from kerneltruth.suites.foreign import for_findings
+from kerneltruth.suites.origin import for_findings
 from kerneltruth.tasks.registry import find
 
 # Cases that are called before one that is wrong only after others.

@@ -122,7 +122,11 @@ def stages_until(last: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """Judge the corpus; or prove, or time, the functions of a suite."""
+    """Judge the corpus; or prove, or time, the functions of a suite.
+
+    Attributes:
+        contract: what decides; None means the usual one, and of a suite's functions all.
+    """
 
     device: str = "auto"
     seed: int = 0
@@ -131,7 +135,7 @@ class AuditRequest:
     deadline_s: float = 20.0
     only: tuple[str, ...] = ()
     cases: int = 36
-    contract: str = CONTRACT
+    contract: str | None = None
     promises: bool = False
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)

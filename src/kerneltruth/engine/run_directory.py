@@ -26,7 +26,7 @@ from kerneltruth.runs.files import new_folder, read_json
 from kerneltruth.runs.findings import environment_fingerprint, finding_of
 from kerneltruth.runs.ledger import Keep, L
 from kerneltruth.runs.store import RunStore, now
-from kerneltruth.suites.foreign import origin_of
+from kerneltruth.suites.origin import origin_of
 from kerneltruth.tasks.registry import find
 
 if TYPE_CHECKING:

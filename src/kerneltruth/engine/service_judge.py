@@ -31,8 +31,8 @@ from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import CandidateError, EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import is_foreign, opened
-from kerneltruth.tasks.registry import FOREIGN, find, listed_of
+from kerneltruth.suites.catalog import is_at_hand, opened
+from kerneltruth.tasks.registry import find, opened_tasks
 
 # What tasks are made of.
 READ = (".py", ".json", ".jsonl", ".yml", ".yaml")
@@ -122,7 +122,7 @@ class OpenSuite:
     """
 
     def __init__(self, runner: Runner, judges: int) -> None:
-        """Open nothing yet; arguments as in `suites.foreign.opened`."""
+        """Open nothing yet; arguments as in `suites.catalog.opened`."""
         self._runner = runner
         self._judges = judges
         self._stack = contextlib.ExitStack()
@@ -130,12 +130,12 @@ class OpenSuite:
         self.stamp = ""
 
     def open(self, suite: str | None) -> str | None:
-        """Return the name of the suite that an option means, registered if it is the user's own.
+        """Return the name of the suite that an option means, opened if it is not at hand.
 
         Raises:
             UserError: there is no such suite at the path.
         """
-        stamp = _stamp(suite) if suite is not None and is_foreign(suite) else ""
+        stamp = _stamp(suite) if suite is not None and not is_at_hand(suite) else ""
         if stamp != self.stamp:
             self._stack.close()
             self.stamp, self._name = "", None
@@ -205,5 +205,5 @@ def _known_task(options: CheckRequest) -> str:
     """Return the task of a request: the one that it names, or the only one of its suite."""
     if options.task is not None:
         return find(options.task, options.suite).key
-    listed = listed_of(options.suite) if options.suite in FOREIGN else {}
-    return next(iter(listed.values())).key if len(listed) == 1 else ""
+    known = opened_tasks(options.suite) or ()
+    return next(iter(known)) if len(known) == 1 else ""

@@ -27,7 +27,7 @@ from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.packages import names_module, read_package
 from kerneltruth.runs.store import RunStore
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.reading import is_passed_over
 
 Ended = CheckDocument | RefusedFile

@@ -44,9 +44,8 @@ from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
+from kerneltruth.suites.catalog import opened, submissions_at, under_rules
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
-from kerneltruth.suites.foreign import data_set_of, opened, suite_named
-from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.reference_facts import store_facts
 from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import accepted_by
@@ -72,17 +71,9 @@ def _judge(
             "under --contract published; add it or leave out one option"
         )
     tasks = accepted_by(suite)
-    data_set = data_set_of(suite)
     entries: list[Entry] = []
-    broken: list[Broken] = list(data_set.broken) if data_set else []
-    own = suite_named(suite)
-    submissions = (
-        own.submissions(options.candidates)
-        if own is not None
-        else read_submissions(
-            options.candidates, definitions=data_set.definitions if data_set else None
-        )
-    )
+    broken: list[Broken] = []
+    submissions = submissions_at(options.candidates, suite)
     for item in match_tasks(submissions, tasks, options.labels):
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
@@ -199,7 +190,7 @@ class _Run:
                 name=entry.key,
                 task=entry.task.key,
                 candidate=candidate,
-                plan=plan,
+                plan=plan if only_call else under_rules(plan, entry.task.key),
                 baseline_seed=options.seed if self._compares else None,
                 effort=BRIEF if options.explain else None,
                 timed="perf" in options.stages,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import asdict
 
+from kerneltruth.documents.contracts import contract_name
 from kerneltruth.documents.suites import FlaggedCase, ProofSummary, SuiteDocument
 from kerneltruth.engine.proof import NO_TIME, Proof, by_category, counted, prove
 from kerneltruth.engine.requests import AuditRequest, Step
@@ -19,9 +20,9 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import open_tasks, opened, under_rules
 from kerneltruth.suites.pytorch import eager_of, own_function
-from kerneltruth.tasks.registry import eager_modules, find, key_of, registered, suites, tasks_of
+from kerneltruth.tasks.registry import eager_modules, find, key_of, suites
 
 # Wait this long for results after the budget is spent.
 AFTER_BUDGET_S = 2.0
@@ -54,7 +55,7 @@ def _audit_suite(
     begun: dict[str, Proof] = {}
     # The last tasks of a user's suite are usually the largest: start them early, not alone at the
     # end.
-    in_turn = jobs[::-1] if registered(options.suite or "") else jobs
+    in_turn = jobs if open_tasks(options.suite) is None else jobs[::-1]
     for event in _scheduler(options, runner, start).run(in_turn):
         match event:
             case Progress(job=job, news=proof):
@@ -107,10 +108,10 @@ def _step(proofs: Sequence[Proof], begun: Mapping[str, Proof], *, total: int) ->
 
 def _jobs(options: AuditRequest) -> list[ProofJob]:
     assert options.suite is not None
-    every = registered(options.suite) or eager_modules(options.suite)
+    if options.contract is not None:
+        contract_name(options.contract)
+    every = open_tasks(options.suite) or eager_modules(options.suite)
     if not every:
-        # An unknown suite gets the list of suites here.
-        tasks_of(options.suite)
         raise UserError(
             f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
             f"must be one of {', '.join(suites())}"
@@ -132,12 +133,18 @@ def _proof(
     try:
         candidate = eager_of(task) or own_function(task)
         assert candidate is not None
+        plan = Plan(seed=options.seed, cases=options.cases, promises=options.promises)
+        if options.contract is not None:
+            plan = replace(plan, contract=contract_name(options.contract))
+            # A function of PyTorch has no kernel of its own.
+            plan = replace(under_rules(plan, task.key), require_kernel=False)
         return prove(
             task,
             candidate,
             runner,
             cache,
-            plan=Plan(seed=options.seed, cases=options.cases, promises=options.promises),
+            plan=plan,
+            only_decisive=options.contract is not None,
             until=until,
             tell=tell,
         )

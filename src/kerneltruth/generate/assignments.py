@@ -14,10 +14,10 @@ from kerneltruth.generate.example import example_of
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.generate.recorded import Recording
 from kerneltruth.generate.requests import TaskSelection
-from kerneltruth.suites.flashinfer.suite import DataSet
-from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.suites.catalog import open_tasks
+from kerneltruth.suites.suite import TaskSource
 from kerneltruth.tasks.model import Task
-from kerneltruth.tasks.registry import Listed, eager_modules, find, key_of, listed_of, tasks_of
+from kerneltruth.tasks.registry import Listed, eager_modules, find, key_of, listed_of
 
 
 def tasks_chosen(suite: str, asking: TaskSelection) -> list[Listed]:
@@ -70,22 +70,20 @@ def briefs_of(keys: Iterable[str], asking: TaskSelection, prompts: Prompts) -> d
 
 
 def _brief(task: Task, asking: TaskSelection, prompts: Prompts) -> str:
-    if not asking.show_reference and _only_by_reference(task):
+    said = _statement(task)
+    if not asking.show_reference and said is not None and said.alone:
         raise UserError(f"{task.key} is stated by its reference alone; pass --show-reference")
     source = reference_source(task) if asking.show_reference else ""
-    if isinstance(tasks_of(task.suite), Problems):
+    if said is not None and said.whole:
         words = {"name": task.name, "description": task.description, "source": source}
         return prompts.fill("problem", **words)
     example = example_of(task, prompts) if asking.show_example else ""
     return brief_of(task, prompts, example=example, reference=source)
 
 
-def _only_by_reference(task: Task) -> bool:
-    """Return whether only its reference states what a kernel for the task must compute."""
-    suite = tasks_of(task.suite)
-    if isinstance(suite, DataSet):
-        return not suite.definitions[task.key.removeprefix(f"{task.suite}/")].says
-    return isinstance(suite, Problems)
+def _statement(task: Task) -> TaskSource | None:
+    known = open_tasks(task.suite)
+    return None if known is None else known.suite.statement(task.name)
 
 
 def reference_source(task: Task) -> str:
@@ -94,12 +92,9 @@ def reference_source(task: Task) -> str:
     Raises:
         UserError: the task has no reference that can be shown.
     """
-    suite = tasks_of(task.suite)
-    name = task.key.removeprefix(f"{task.suite}/")
-    if isinstance(suite, Problems):
-        return suite.problems[name].source.strip()
-    if isinstance(suite, DataSet):
-        return suite.definitions[name].reference.strip()
+    said = _statement(task)
+    if said is not None:
+        return said.source.strip()
     module = eager_modules(task.suite).get(task.key)
     if module is not None:
         folder = files("kerneltruth.corpus").joinpath("eager")

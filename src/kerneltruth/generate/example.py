@@ -19,7 +19,6 @@ from kerneltruth.documents.case import Case
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.oracle.reference import evaluate, quietly
 from kerneltruth.tasks.model import Task
-from kerneltruth.tasks.registry import FOREIGN
 
 # The most numbers of one example, inputs and outputs together.
 MOST_NUMBERS = 96
@@ -31,10 +30,10 @@ _SIZES = (3, 2, 4, 1, 6, 8)
 def example_of(task: Task, prompts: Prompts) -> str:
     """Return an example in words; empty if the task has none that fits a prompt.
 
-    Random operators and operators with several right results have none, nor do suites that a user
-    brings along, whose references run in a child.
+    Random operators and operators with several right results have none, nor do tasks whose
+    references run in a child.
     """
-    if task.suite in FOREIGN or task.random or task.contract is not None:
+    if task.foreign or task.random or task.contract is not None:
         return ""
     case = _small_case(task)
     if case is None:

@@ -42,7 +42,7 @@ from kerneltruth.generate.reviewer import Reviewer
 from kerneltruth.generate.trajectory import Method, Turn
 from kerneltruth.generate.transcript import TRANSCRIPT, Exchange, Transcript
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import absolute, opened
+from kerneltruth.suites.catalog import absolute, opened
 from kerneltruth.suites.generations import ANSWERS
 from kerneltruth.tasks.registry import listed_of
 

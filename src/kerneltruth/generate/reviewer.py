@@ -24,6 +24,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.catalog import under_rules
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
 from kerneltruth.suites.replies import code_of
 from kerneltruth.suites.submission import Submission
@@ -124,7 +125,7 @@ class Reviewer:
             name=name,
             task=entry.task.key,
             candidate=candidate_of(entry),
-            plan=self._plan,
+            plan=under_rules(self._plan, entry.task.key),
             effort=EFFORT,
             timed=self._runner.device != "cpu",
         )

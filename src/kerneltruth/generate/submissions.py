@@ -20,10 +20,9 @@ from kerneltruth.generate.directory import (
     publish,
 )
 from kerneltruth.generate.requests import IMPORT, GenerateRequest
+from kerneltruth.suites.catalog import absolute, opened, submissions_at
 from kerneltruth.suites.entries import Entry, match_tasks
-from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.generations import ANSWERS
-from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import accepted_by
 
@@ -80,11 +79,9 @@ def import_submissions(
 
 def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
     assert options.source is not None
-    data_set = data_set_of(suite)
-    definitions = data_set.definitions if data_set else None
     chosen = {t.key for t in tasks_chosen(suite, options.asking)}
     defaults = Labels(method=IMPORT, model=options.model)
-    submissions = read_submissions(options.source, definitions=definitions)
+    submissions = submissions_at(options.source, suite)
     for item in match_tasks(submissions, accepted_by(suite), defaults):
         if isinstance(item, Broken) or item.task.key in chosen or not options.asking.restricts:
             yield item

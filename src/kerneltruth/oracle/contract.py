@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from kerneltruth.documents.contracts import TEXTS, ContractName, ContractText, contract_name
 from kerneltruth.oracle.obligations import Departure
@@ -49,3 +49,9 @@ def contract_named(name: str) -> Contract:
         UserError: there is none.
     """
     return CONTRACTS[contract_name(name)]
+
+
+def contract_with(name: ContractName, demands: Collection[str]) -> Contract:
+    """The contract of this name, by which all parts of some further obligations decide too."""
+    plain = CONTRACTS[name]
+    return replace(plain, decides=lambda d: d.obligation in demands or plain.decides(d))

@@ -7,7 +7,7 @@ from typing import Any
 
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.documents.contracts import ContractName
-from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, Contract
+from kerneltruth.oracle.contract import DEFAULT_CONTRACT, Contract, contract_with
 
 CALLS_IN_BUDGET = 10
 
@@ -23,6 +23,7 @@ class Plan:
         dtypes: restriction of the dtypes; None means the task's.
         domain: "core" judges the core only.
         contract: whose obligations decide.
+        demands: obligations that decide besides, by the rules of the task's benchmark.
         budget_s: wall time allowed for the whole candidate; None means ten such calls.
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
@@ -37,6 +38,7 @@ class Plan:
     dtypes: tuple[str, ...] | None = None
     domain: Domain = "extended"
     contract: ContractName = DEFAULT_CONTRACT
+    demands: tuple[str, ...] = ()
     deadline_s: float = 20.0
     budget_s: float | None = None
     stop_at_first: bool = True
@@ -46,7 +48,7 @@ class Plan:
     @property
     def terms(self) -> Contract:
         """The contract itself."""
-        return CONTRACTS[self.contract]
+        return contract_with(self.contract, self.demands)
 
     @property
     def seconds(self) -> float:

@@ -1,39 +1,42 @@
-"""Find suites by name: this package's own ones and those of installed packages, all by entry point.
+"""Find suites by entry point, this package's own ones too, and open them.
 
 A suite's module is imported when the suite is asked for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import extract_tb
 
 from kerneltruth.errors import DeclarationError, EnvironmentFault, InternalError, UserError
+from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.declared import as_candidate
+from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.submission import Read
 from kerneltruth.suites.suite import Opening, Suite
-from kerneltruth.tasks.registry import Listed
+from kerneltruth.suites.terms import Terms
+from kerneltruth.tasks.model import CORE
+from kerneltruth.tasks.registry import (
+    GROUP,
+    Listed,
+    OpenTasks,
+    is_suite,
+    opened_tasks,
+    opening,
+    suites,
+)
 from kerneltruth.tasks.spec import Task
 
 _PACKAGE = Path(__file__).parents[1]
-GROUP = "kerneltruth.suites"
-_OWN = {
-    "gpuemu": "kerneltruth.suites.gpuemu.suite:Gpuemu",
-}
-BUILT_IN: Mapping[str, EntryPoint] = {
-    name: EntryPoint(name=name, value=value, group=GROUP) for name, value in _OWN.items()
-}
-
-
-def is_known(name: str) -> bool:
-    """Return whether there is a suite of that name, loaded or not."""
-    return name in BUILT_IN or name in entry_points(group=GROUP).names
 
 
 def suite_class(name: str) -> type[Suite]:
@@ -42,10 +45,12 @@ def suite_class(name: str) -> type[Suite]:
     Raises:
         UserError: there is no suite of that name, there are several, or it does not load.
     """
-    point = BUILT_IN.get(name) or _installed(name)
+    point = _installed(name)
     try:
         found: type[Suite] = point.load()
     except Exception as error:
+        if _is_own(point.module):
+            raise
         raise UserError(
             f"--suite {name}: {_said_of(point)} does not load: {type(error).__name__}: {error}; "
             "correct or uninstall it"
@@ -58,11 +63,15 @@ def suite_class(name: str) -> type[Suite]:
     return found
 
 
+def _is_own(module: str) -> bool:
+    """Return whether a module is this package's: what goes wrong there is no user's mistake."""
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
 def _installed(name: str) -> EntryPoint:
     found = tuple(entry_points(group=GROUP, name=name))
     if not found:
-        known = sorted({*BUILT_IN, *entry_points(group=GROUP).names})
-        raise UserError(f"--suite {name!r}: must be one of {', '.join(known)}")
+        raise UserError(f"--suite {name!r}: must be one of {', '.join((*suites(), *_forms()))}")
     # Metadata of one package may be on the path twice, such as beside a checkout.
     found = tuple({_said_of(point): point for point in found}.values())
     if len(found) > 1:
@@ -79,9 +88,9 @@ def _said_of(point: EntryPoint) -> str:
     return f"the entry point {point.value!r}{source}"
 
 
-def forms() -> tuple[str, ...]:
+def _forms() -> Iterator[str]:
     """Return how a command line names each suite that can be opened, such as `gpuemu:PATH`."""
-    return tuple(map(_form, sorted({*BUILT_IN, *entry_points(group=GROUP).names})))
+    return map(_form, sorted({*entry_points(group=GROUP).names} - {*suites()}))
 
 
 def _form(name: str) -> str:
@@ -92,25 +101,105 @@ def _form(name: str) -> str:
     return f"{name}:{place}" if place else name
 
 
-def open_suite(opening: Opening) -> SuiteTasks:
+def is_at_hand(option: str) -> bool:
+    """Return whether the tasks of a suite are found without opening it."""
+    return option in suites()
+
+
+def absolute(option: str) -> str:
+    """Return the option with an absolute path, as findings store it."""
+    name, colon, path = option.partition(":")
+    return f"{name}:{Path(path).absolute()}" if colon else option
+
+
+@contextmanager
+def opened(
+    option: str | None, runner: Runner | None = None, *, judges: int = 1
+) -> Iterator[str | None]:
+    """Open the suite that an option means within the block; return its name.
+
+    Args:
+        option: as the command line names it.
+        runner: runs reference children if it is on the CPU; otherwise they get their own runner,
+            and this one computes large references.
+        judges: how many share the machine's memory.
+
+    Raises:
+        UserError: there is no such suite at the path.
+    """
+    if option is None or is_at_hand(option):
+        yield option
+        return
+    with contextlib.ExitStack() as stack:
+        own = runner
+        if own is None or own.device != "cpu":
+            own = Runner(device="cpu")
+            stack.callback(own.close)
+            # Judges fork from this process and share what is warm by then.
+            own.start()
+        device = None if runner is own else runner
+        found = open_suite(Opening(option=option, runner=own, on_device=device, judges=judges))
+        stack.enter_context(opening(found.name, found))
+        yield found.name
+
+
+def open_suite(given: Opening) -> SuiteTasks:
     """Return the suite that an option names.
 
     Raises:
         UserError: there is no such suite, it does not open, or it names a task twice.
     """
-    name, _, path = opening.option.partition(":")
+    name, _, path = given.option.partition(":")
     found = suite_class(name)
     if path and not found.place:
-        raise UserError(f"--suite {opening.option}: it takes no path; pass --suite {name}")
+        raise UserError(f"--suite {given.option}: it takes no path; pass --suite {name}")
     if found.place and not path:
-        raise UserError(f"--suite {opening.option}: say where it is: {name}:{found.place}")
-    with _said_in_one_line(name):
-        return SuiteTasks(name, found.open(Path(path), opening), path)
+        raise UserError(f"--suite {given.option}: say where it is: {name}:{found.place}")
+    with _said_in_one_line(found, name):
+        return SuiteTasks(found.open(Path(path), given), absolute(given.option))
+
+
+def open_tasks(suite: str | None) -> SuiteTasks | None:
+    """Return an open suite with its tasks; None if it is not open."""
+    found = opened_tasks(suite)
+    return found if isinstance(found, SuiteTasks) else None
+
+
+def submissions_at(path: Path, suite: str) -> Iterator[Read]:
+    """Return all submissions at a path, as a suite reads them."""
+    found = open_tasks(suite)
+    return read_submissions(path) if found is None else found.suite.submissions(path)
+
+
+def takes_any_name(suite: str | None) -> bool:
+    """Return whether kernels for an open suite may have any name."""
+    found = open_tasks(suite)
+    return found is not None and found.suite.any_name
+
+
+def terms_of(suite: str) -> Terms:
+    """Return what a suite's benchmark promises and demands."""
+    found = open_tasks(suite)
+    return _terms_at_hand(suite) if found is None else found.suite.terms
+
+
+@cache
+def _terms_at_hand(suite: str) -> Terms:
+    # The core is no benchmark, and every kernel for it would wait for the entry points.
+    return suite_class(suite).terms if suite != CORE and is_suite(suite) else Terms()
+
+
+def under_rules(plan: Plan, task: str) -> Plan:
+    """Return a plan by which also decides what the benchmark of a task, by key, demands."""
+    suite = task.rpartition("/")[0].partition("/")[0] or CORE
+    demands = terms_of(suite).demanded(plan.contract)
+    needed = plan.require_kernel or "kernel" in demands
+    return replace(plan, demands=demands, require_kernel=needed)
 
 
 @contextmanager
-def _said_in_one_line(suite: str) -> Iterator[None]:
-    """Turn whatever a suite raises into one line that says where.
+def _said_in_one_line(found: type[Suite], suite: str) -> Iterator[None]:
+    """Turn whatever another package's suite raises into one line that says where.
 
     Raises:
         UserError: it raised something else than that.
@@ -118,8 +207,8 @@ def _said_in_one_line(suite: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        own = isinstance(error, UserError | EnvironmentFault | InternalError)
-        if own and not isinstance(error, DeclarationError):
+        stated = isinstance(error, UserError | EnvironmentFault | InternalError)
+        if _is_own(found.__module__) or (stated and not isinstance(error, DeclarationError)):
             raise
         frames = extract_tb(error.__traceback__)
         # A declaration is wrong where the suite makes it, not where this package finds that out.
@@ -131,51 +220,61 @@ def _said_in_one_line(suite: str) -> Iterator[None]:
         ) from error
 
 
-class SuiteTasks(Mapping[str, Task]):
-    """The tasks of a suite by key, each made once."""
+class SuiteTasks(OpenTasks):
+    """The tasks of a suite by key, each made once.
 
-    def __init__(self, name: str, suite: Suite, path: str = "") -> None:
+    Attributes:
+        suite: the suite itself.
+        name: with which the keys begin.
+    """
+
+    def __init__(self, suite: Suite, option: str) -> None:
         """List the tasks.
 
         Raises:
             UserError: two of them have one name.
         """
         self.suite = suite
-        self._name = name
-        self._option = f"{name}:{Path(path).absolute()}" if path else name
+        self.option = option
+        self.name = suite.called or option.partition(":")[0]
         self._made: dict[str, Task] = {}
         self._listed: dict[str, Listed] = {}
         for item in suite.listed():
             if item.name in self._listed:
                 raise UserError(
-                    f"--suite {name}: it names a task twice: {item.name!r}; rename one of them"
+                    f"--suite {self.name}: it names a task twice: {item.name!r}; rename one of them"
                 )
             made = None if item.made is None else self._own(item.made)
-            self._listed[item.name] = replace(item, key=f"{name}/{item.name}", made=made)
+            self._listed[item.name] = replace(item, key=f"{self.name}/{item.name}", made=made)
 
     def _own(self, task: Task) -> Task:
         """Return a task as one of this suite: `kt.task` does not know where it is called."""
-        if task.suite == self._name:
+        if task.suite == self.name:
             return task
-        return replace(task, suite=self._name, admitted=task.tolerance)
+        return replace(task, suite=self.name, admitted=task.tolerance)
 
     def __getitem__(self, key: str) -> Task:
-        name = key.removeprefix(f"{self._name}/")
+        name = self.bare(key)
         if key == name or name not in self._listed:
             raise KeyError(key)
-        if name not in self._made:
-            with _said_in_one_line(self._name):
+        with _said_in_one_line(type(self.suite), self.name):
+            if name not in self._made:
                 self._made[name] = self._listed[name].made or self._own(self.suite.task(name))
+            self.suite.used(name)
         return self._made[name]
 
+    def bare(self, key: str) -> str:
+        """Return the suite's own name of a task."""
+        return key.removeprefix(f"{self.name}/")
+
     def __iter__(self) -> Iterator[str]:
-        return (f"{self._name}/{name}" for name in self._listed)
+        return (f"{self.name}/{name}" for name in self._listed)
 
     def __len__(self) -> int:
         return len(self._listed)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key.removeprefix(f"{self._name}/") in self._listed
+        return isinstance(key, str) and self.bare(key) in self._listed
 
     def listed(self) -> dict[str, Listed]:
         """Return what is known of each task, by name."""
@@ -188,7 +287,7 @@ class SuiteTasks(Mapping[str, Task]):
             return given
         source = (
             f"from {__name__} import eager\n\n"
-            f"{task.entry} = eager({self._option!r}, {task.name!r})\n"
+            f"{task.entry} = eager({self.option!r}, {task.name!r})\n"
         )
         return Candidate(
             source=source,
@@ -202,4 +301,4 @@ class SuiteTasks(Mapping[str, Task]):
 def eager(option: str, name: str) -> Callable[..., object]:
     """Return the reference of a suite's task as a function with the parameters of a candidate."""
     suite = open_suite(Opening(option=option, runner=Runner(device="cpu")))
-    return as_candidate(suite[f"{option.partition(':')[0]}/{name}"])
+    return as_candidate(suite[f"{suite.name}/{name}"])

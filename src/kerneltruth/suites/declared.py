@@ -9,111 +9,93 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.suites.suite import FILE, Opening, Suite
 from kerneltruth.suites.trial import try_reference
-from kerneltruth.tasks.model import CORE, OUT, PUBLISHED, Task, parameters_of
-from kerneltruth.tasks.registry import Listed
+from kerneltruth.tasks.model import OUT, Task, parameters_of
+from kerneltruth.tasks.registry import Listed, is_suite, suites
 
-# How an option names such a file: `--tasks FILE` is `--suite tasks:FILE`.
-DECLARED = "tasks"
 # The files that run now: what they begin must not read them again.
 RUNNING: list[Path] = []
-_TAKEN = (CORE, *PUBLISHED, DECLARED, "kernelbench", "flashinfer", "reference")
 
 
-class DeclaredTasks(Mapping[str, Task]):
-    """The tasks of a file by key; the suite has the name of the file.
+class DeclaredTasks(Suite):
+    """The tasks of a file; the suite has the name of the file: `--tasks FILE`.
 
     Attributes:
-        suite: the file's name without `.py`.
+        called: the file's name without `.py`.
         path: the file.
         sha256: of the file.
     """
 
+    place = FILE
+    any_name = True
+    by_entry = True
+
     def __init__(self, path: Path, source: str) -> None:
-        self.suite = suite_of(path)
+        self.called = suite_of(path)
         self.path = path
         self.sha256 = hashlib.sha256(source.encode()).hexdigest()
         self._source = source
-        tasks = _declared_in(_run(path, source), path)
-        _check_names(tasks, path)
-        for task in tasks:
+        self._tasks = _declared_in(_run(path, source), path)
+        _check_names(self._tasks, path)
+        for task in self._tasks:
             with _locating(path, _first_line(task)):
                 try_reference(task)
-        own = (replace(t, suite=self.suite, admitted=t.tolerance) for t in tasks)
-        self._tasks = {task.key: task for task in own}
 
-    def __getitem__(self, key: str) -> Task:
-        return self._tasks[key]
+    @classmethod
+    def open(cls, path: Path, opening: Opening | None = None) -> Self:
+        """Return the tasks that a file declares.
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tasks)
+        Raises:
+            UserError: it cannot be read, does not run, or declares nothing, or something wrong.
+        """
+        try:
+            return cls(path, path.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise UserError(
+                f"--tasks {path}: {error.strerror}; name a Python file that declares tasks"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"--tasks {path}: byte {error.start} is not UTF-8; name a Python file"
+            ) from error
 
-    def __len__(self) -> int:
-        return len(self._tasks)
+    def listed(self) -> Iterator[Listed]:
+        """Return the tasks, each with the hash of the file."""
+        return (replace(Listed.of(task), sha256=self.sha256) for task in self._tasks)
 
-    def listed(self) -> dict[str, Listed]:
-        """Return what is known of each task, by name."""
-        return {task.name: self._listed(task) for task in self.values()}
-
-    def _listed(self, task: Task) -> Listed:
-        return Listed(
-            name=task.name,
-            key=task.key,
-            category=task.category,
-            entry=task.entry,
-            description=task.description,
-            sha256=self.sha256,
-        )
-
-    def own_reference(self, task: Task) -> Candidate:
+    def control(self, name: str) -> Candidate:
         """Return the reference as a candidate, the eager baseline of a task."""
-        given = ", ".join(map(repr, (str(self.path.absolute()), self._source, task.name)))
+        entry = next(task.entry for task in self._tasks if task.name == name)
+        given = ", ".join(map(repr, (str(self.path.absolute()), self._source, name)))
         return Candidate(
-            source=f"from {__name__} import eager\n\n{task.entry} = eager({given})\n",
-            path=f"{task.name}.py",
+            source=f"from {__name__} import eager\n\n{entry} = eager({given})\n",
+            path=f"{name}.py",
             sha256=self.sha256,
             language="torch",
-            entry=task.entry,
+            entry=entry,
         )
-
-
-def read_tasks(path: Path) -> DeclaredTasks:
-    """Return the tasks that a file declares.
-
-    Raises:
-        UserError: it cannot be read, does not run, or declares nothing, or something wrong.
-    """
-    try:
-        return DeclaredTasks(path, path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise UserError(
-            f"--tasks {path}: {error.strerror}; name a Python file that declares tasks"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"--tasks {path}: byte {error.start} is not UTF-8; name a Python file"
-        ) from error
 
 
 def suite_of(path: Path) -> str:
     """Return the name of the suite that a file's tasks form.
 
     Raises:
-        UserError: a suite of this package has that name.
+        UserError: a suite has that name.
     """
-    if path.stem in _TAKEN:
+    if path.stem in suites() or is_suite(path.stem):
         raise UserError(
-            f"--tasks {path}: {path.stem!r} is a suite of kerneltruth; give the file another name"
+            f"--tasks {path}: {path.stem!r} is a suite's name; give the file another one"
         )
     return path.stem
 

@@ -15,7 +15,7 @@ from kerneltruth.runner.candidate import (
     only_function,
     read_candidate,
 )
-from kerneltruth.suites.foreign import is_own
+from kerneltruth.suites.catalog import takes_any_name
 from kerneltruth.suites.recognize import for_own
 from kerneltruth.suites.submission import Broken, Read, Submission
 from kerneltruth.tasks.registry import FUSED, Listed, called
@@ -140,7 +140,7 @@ def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
 
 
 def _is_own(task: Listed) -> bool:
-    return is_own(task.key.partition("/")[0])
+    return takes_any_name(task.key.partition("/")[0])
 
 
 def candidate_of(entry: Entry) -> Candidate:

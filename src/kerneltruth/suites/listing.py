@@ -8,18 +8,21 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kerneltruth.cases.promised import promises_of
+from kerneltruth.documents.contracts import contract_name
 from kerneltruth.documents.facts import TaskDim, TaskFacts, TaskOutput, TasksDocument
 from kerneltruth.errors import UserError
-from kerneltruth.oracle.contract import DEFAULT_CONTRACT, contract_named
-from kerneltruth.suites.foreign import (
-    is_foreign,
-    is_one_file,
-    listed_at,
+from kerneltruth.oracle.contract import DEFAULT_CONTRACT
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.catalog import (
+    is_at_hand,
+    open_suite,
+    open_tasks,
     opened,
-    own_reference,
+    suite_class,
+    terms_of,
 )
-from kerneltruth.suites.kernelbench.declaration import declaration_of
 from kerneltruth.suites.kernelbench.tasks import REFERENCE
+from kerneltruth.suites.suite import Opening
 from kerneltruth.suites.terms import contract_of
 from kerneltruth.tasks.expressions import names_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
@@ -29,13 +32,16 @@ from kerneltruth.tasks.spec import Task
 def list_tasks(suite: str | None) -> TasksDocument:
     """Return the document of `tasks --json`: all tasks, or those of a suite.
 
-    The problems of a foreign suite are listed as their files state them.
+    The problems of a suite are listed as their files state them; only a user's own file is run.
     """
-    if is_foreign(suite) and not is_one_file(suite):
-        return TasksDocument(tasks=tuple(map(_outline, listed_at(suite).values())))
-    with opened(suite) as own:
-        chosen = (TASKS if own is None else tasks_of(own)).values()
+    if suite is None or is_at_hand(suite):
+        chosen = (TASKS if suite is None else tasks_of(suite)).values()
         return TasksDocument(tasks=tuple(map(_describe, chosen)))
+    if suite_class(suite.partition(":")[0]).any_name:
+        with opened(suite) as own:
+            return TasksDocument(tasks=tuple(map(_describe, tasks_of(own or "").values())))
+    found = open_suite(Opening(option=suite, runner=Runner(device="cpu")))
+    return TasksDocument(tasks=tuple(map(_outline, found.listed().values())))
 
 
 def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) -> TasksDocument:
@@ -44,10 +50,10 @@ def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) ->
     Raises:
         UserError: there is no such task or contract.
     """
-    terms = contract_named(contract)
+    chosen = contract_name(contract)
     with opened(suite) as own:
         task = find(name, own)
-        shown = replace(_describe(task), contract=contract_of(task, terms))
+        shown = replace(_describe(task), contract=contract_of(task, chosen, terms_of(task.suite)))
         return TasksDocument(tasks=(shown,))
 
 
@@ -58,13 +64,17 @@ def declare(reference: Path) -> TasksDocument:
         UserError: the file is no reference, or has KernelBench's form.
     """
     with opened(f"{REFERENCE}:{reference}") as suite:
-        found = own_reference(suite)
-        if found is None or found[0].function is None:
+        known = open_tasks(suite)
+        assert known is not None
+        ((name, _),) = known.listed().items()
+        declaration = known.suite.declaration(name)
+        if declaration is None:
             raise UserError(
                 f"--from {reference}: it has KernelBench's form, which a declaration cannot "
                 "express; use it as it is, with --reference"
             )
-        return TasksDocument(tasks=(_describe(found[2]),), declaration=declaration_of(*found))
+        task = known[f"{known.name}/{name}"]
+        return TasksDocument(tasks=(_describe(task),), declaration=declaration)
 
 
 def _outline(task: Listed) -> TaskFacts:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from kerneltruth.corpus.eager import UNAIDED, eager_source
 from kerneltruth.runner.candidate import Candidate, read_candidate
-from kerneltruth.suites.catalog import SuiteTasks
-from kerneltruth.suites.declared import DeclaredTasks
-from kerneltruth.suites.flashinfer.suite import DataSet
-from kerneltruth.suites.kernelbench.suite import Problems
-from kerneltruth.tasks.registry import eager_modules, registered
+from kerneltruth.suites.catalog import open_tasks
+from kerneltruth.tasks.registry import eager_modules
 from kerneltruth.tasks.spec import Task
 
 
@@ -18,15 +15,9 @@ def control_of(task: Task) -> Candidate | None:
 
 
 def own_function(task: Task) -> Candidate | None:
-    """Return a problem's own model, or a declaration's own reference: each is eager PyTorch."""
-    suite = registered(task.suite)
-    if isinstance(suite, DeclaredTasks):
-        return suite.own_reference(task)
-    if isinstance(suite, DataSet):
-        return suite.own_reference(task.key)
-    if isinstance(suite, SuiteTasks):
-        return suite.control(task)
-    return suite.own_model(task.name) if isinstance(suite, Problems) else None
+    """Return what an open suite holds for right: its own program, or the task's reference."""
+    suite = open_tasks(task.suite)
+    return None if suite is None else suite.control(task)
 
 
 def eager_of(task: Task, *, unaided: bool = False) -> Candidate | None:

@@ -16,9 +16,9 @@ from kerneltruth.runner.candidate import (
     read_source,
 )
 from kerneltruth.suites import kernelbench_runs
-from kerneltruth.suites.foreign import is_own, suite_named
+from kerneltruth.suites.catalog import open_tasks, takes_any_name
 from kerneltruth.suites.kernelbench.tasks import ENTRY
-from kerneltruth.tasks.registry import FOREIGN, by_entry, called, find, listed_of, suites
+from kerneltruth.tasks.registry import by_entry, called, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
 
 
@@ -46,22 +46,21 @@ def recognize(
         CandidateError: as in `read_candidate`, for the first suite if none has such an entry.
     """
     text = above_tests(read_source(file) if source is None else source)
-    own = suite_named(suite)
-    given = None if own is None else own.submission(file, text)
+    known = open_tasks(suite)
+    given = None if known is None else known.suite.submission(file, text, name)
     if given is not None:
         text, name = given.source, name or given.name
-    if name is None and (suite in FOREIGN or own is not None):
-        assert suite is not None
-        name = _task_of_file(file, suite)
+    if name is None and known is not None and not known.suite.by_entry:
+        name = _task_of_file(file, known.name)
     if name is None:
         try:
             return _by_entry(text, file, suite, entry)
         except CandidateError:
-            if suite is None or not is_own(suite):
+            if suite is None or not takes_any_name(suite):
                 raise
         name = _task_of_file(file, suite)
     task = find(name, suite)
-    if is_own(suite):
+    if takes_any_name(suite):
         found = for_own(text, str(file), task.entry, entry)
         _check_parameters(found, task)
         return found, task

@@ -20,7 +20,7 @@ from typing import Any
 from kerneltruth.documents.facts import ReferenceRecord
 from kerneltruth.runs.tasks_file import read_tasks, write_tasks
 from kerneltruth.tasks.expressions import evaluate
-from kerneltruth.tasks.registry import FOREIGN, find
+from kerneltruth.tasks.registry import find, opened_tasks
 from kerneltruth.tasks.spec import Task
 
 _OWN = "kerneltruth.tasks"
@@ -59,11 +59,11 @@ def facts_of(task: Task) -> ReferenceFacts:
 def store_facts(run: Path, tasks: Iterable[str]) -> None:
     """Store the facts of these tasks in a run, beside those that it has.
 
-    A foreign suite's tasks are left out: making one may take seconds, and their references are not
-    only torch operators.
+    Tasks that are not made yet are left out: making one may take seconds, and their references are
+    not only torch operators.
     """
     known = read_tasks(run)
-    missing = {t for t in tasks if t not in known and t.partition("/")[0] not in FOREIGN}
+    missing = {t for t in tasks if t not in known and _is_made(t)}
     if not missing:
         return
     for task in sorted(missing):
@@ -71,6 +71,12 @@ def store_facts(run: Path, tasks: Iterable[str]) -> None:
         facts = {name: v for name, v in asdict(facts_of(own)).items() if v is not None}
         known[task] = ReferenceRecord(**facts, dtypes=tuple(own.dtypes))
     write_tasks(run, known)
+
+
+def _is_made(task: str) -> bool:
+    suite, _, name = task.partition("/")
+    known = opened_tasks(suite)
+    return known is None or known.listed()[name].made is not None
 
 
 def _flops(task: Task) -> float | None:

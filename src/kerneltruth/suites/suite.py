@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
+from kerneltruth.suites.terms import Terms
 from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import Listed
 
@@ -46,6 +47,25 @@ class Opening:
     judges: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSource:
+    """A task as its author wrote it.
+
+    Attributes:
+        source: of the reference.
+        alone: whether nothing else says what a kernel must compute.
+        whole: whether the source says all, so that a prompt is the source.
+
+    Examples:
+        >>> kt.TaskSource(source="def run(x): return 2 * x").alone
+        False
+    """
+
+    source: str
+    alone: bool = False
+    whole: bool = False
+
+
 class Suite(Protocol):
     """A named source of tasks and submissions.
 
@@ -55,6 +75,10 @@ class Suite(Protocol):
     Attributes:
         place: what follows the suite's name and a colon on a command line: `PATH`, `FILE`, or ""
             for nothing. The name is that of the entry point; the keys of the tasks begin with it.
+        called: another name than that of the entry point.
+        terms: what its benchmark promises and demands.
+        any_name: whether a kernel's function may have any name.
+        by_entry: whether a kernel's function, not its file, says by its name which task it is for.
 
     Examples:
         >>> class Doubles(kt.Suite):
@@ -69,6 +93,10 @@ class Suite(Protocol):
     """
 
     place: ClassVar[str] = PATH
+    called: str | None = None
+    terms: ClassVar[Terms] = Terms()
+    any_name: ClassVar[bool] = False
+    by_entry: ClassVar[bool] = False
 
     @classmethod
     def open(cls, path: Path, opening: Opening) -> Self:
@@ -99,8 +127,30 @@ class Suite(Protocol):
         """
         return None
 
-    def submission(self, file: Path, source: str) -> Submission | None:
-        """Return the submission in a file of the suite's own form; None if it is none."""
+    def statement(self, name: str) -> TaskSource | None:
+        """Return what the author wrote; None stands for the reference that the task has."""
+        return None
+
+    def declaration(self, name: str, *, short: bool = False) -> str | None:
+        """Return what was learned of a reference, as a file for `--tasks` or in one line."""
+        return None
+
+    def used(self, name: str) -> None:
+        """Note that a task that is made is used now: others may give up what they hold."""
+        return None
+
+    def prepare(self, names: Iterable[str], side_by_side: int) -> None:
+        """Prepare what these tasks need before they are made.
+
+        `side_by_side` is how many of them hold processes at a time.
+        """
+        return None
+
+    def submission(self, file: Path, source: str, task: str | None = None) -> Submission | None:
+        """Return the submission in a file of the suite's own form; None if it is none.
+
+        `task` is the one that a user says it is for.
+        """
         return None
 
     def submissions(self, path: Path) -> Iterator[Read]:

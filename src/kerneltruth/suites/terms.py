@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
 from kerneltruth.cases.promised import Promise, promises_of
+from kerneltruth.documents.contracts import TEXTS, ContractName, ContractText
 from kerneltruth.documents.facts import ContractFacts, ObligationFacts, PromiseFacts
-from kerneltruth.documents.records import Obligation
-from kerneltruth.oracle.contract import Contract
+from kerneltruth.documents.records import OBLIGATIONS, Obligation
+from kerneltruth.errors import DeclarationError
+from kerneltruth.oracle.contract import contract_with
 from kerneltruth.oracle.obligations import Departure, obligations_of
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.sentences import sentence_of
@@ -26,16 +29,64 @@ CHOSEN: Mapping[Obligation, str] = {
 }
 UNPROMISED = "no sentence of the prompt promises it"
 TAKEN = "PyTorch's operator takes it"
-NOT_REQUIRED = "only with --require-kernel: no suite's own check demands it"
+NOT_REQUIRED = "only with --require-kernel: no rule of the benchmark demands it"
 
 
-def contract_of(task: Task, contract: Contract) -> ContractFacts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the benchmark of a suite promises and demands, and what says so.
+
+    Attributes:
+        check: what its own check asks, in words: that is the contract `published`.
+        checked_by: where that check is stated.
+        prompt: where the sentences are by which `core` decides.
+        demands: obligations that its rules demand whatever its prompts say, each with the rule and
+            its source. They decide in `published` and `core`.
+
+    Examples:
+        >>> kt.Terms(demands={"kernel": "rule 3 of the contest"}).demanded("core")
+        ('kernel',)
+    """
+
+    check: str = TEXTS["published"].asks
+    checked_by: str = TEXTS["published"].source
+    prompt: str = TEXTS["core"].source
+    demands: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.demands:
+            if name not in OBLIGATIONS:
+                raise DeclarationError(
+                    f"{name!r} is no obligation; demand one of {', '.join(OBLIGATIONS)}"
+                )
+
+    def demanded(self, contract: ContractName) -> tuple[str, ...]:
+        """Return what decides by a contract besides its own obligations."""
+        return () if contract == "torch" else tuple(self.demands)
+
+    def text(self, contract: ContractName) -> ContractText:
+        """Return a contract in words."""
+        said = TEXTS[contract]
+        if contract == "published":
+            said = structs.replace(said, asks=self.check, source=self.checked_by)
+        return structs.replace(said, source=self.prompt) if contract == "core" else said
+
+
+def contract_of(task: Task, contract: ContractName, terms: Terms) -> ContractFacts:
     """Return which obligations of a task decide by a contract, with the sentences that say so."""
     sentences = _by_obligation(task)
-    found = {d.key: _facts(d, contract, sentences.get(d.key, ())) for d in obligations_of(task)}
-    kernel = ObligationFacts(decisive=False, promised=False, reason=NOT_REQUIRED)
+    demands = {name: terms.demands[name] for name in terms.demanded(contract)}
+    decides = contract_with(contract, demands).decides
+    found = {
+        d.key: _facts(d, decides(d), sentences.get(d.key, ()), demands.get(d.obligation))
+        for d in obligations_of(task)
+    }
+    required = "kernel" in demands
+    kernel = ObligationFacts(
+        decisive=required, promised=required, reason=demands.get("kernel", NOT_REQUIRED)
+    )
     return ContractFacts(
-        **structs.asdict(contract.text),
+        **structs.asdict(terms.text(contract)),
         obligations={**found, "kernel": kernel},
     )
 
@@ -46,16 +97,15 @@ def sentence(task: Task, promise: Promise) -> str | None:
 
 
 def _facts(
-    departure: Departure, contract: Contract, promises: Iterable[PromiseFacts]
+    departure: Departure, decisive: bool, promises: Iterable[PromiseFacts], rule: str | None
 ) -> ObligationFacts:
-    decisive = contract.decides(departure)
     promised = departure.promised
     unpromised = TAKEN if decisive else UNPROMISED
     return ObligationFacts(
         decisive=decisive,
         promised=promised,
         promises=tuple(promises) if promised else (),
-        reason=CHOSEN.get(departure.obligation) if promised else unpromised,
+        reason=rule or (CHOSEN.get(departure.obligation) if promised else unpromised),
     )
 
 

@@ -1,16 +1,21 @@
 """Find every task of every suite by key: `relu` for a core task, `kernelbenchx/relu` for another's.
 
 A suite is imported at the first lookup of one of its tasks, so that judging a core operator does
-not wait for the declarations of 176 others. A foreign suite is one that a user brings along: a
-command registers it, and each of its tasks is made at its first lookup.
+not wait for the declarations of 176 others. Other suites are found as long as they are open: each
+of their tasks is made at its first lookup.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import entry_points
+from types import MappingProxyType
 
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.collection import Folder
@@ -27,14 +32,8 @@ _SHARING = PUBLISHED
 # A prefix that only KernelBenchX puts before some tasks' names.
 FUSED = "fused_"
 
-# The foreign suites that commands can read, and how a command line names one.
-FOREIGN = {
-    "kernelbench": "kernelbench:PATH",
-    "flashinfer": "flashinfer:PATH",
-    "reference": "reference:FILE",
-}
-_registered: dict[str, Mapping[str, Task]] = {}
-_listed: dict[str, Mapping[str, Listed]] = {}
+# The entry points that name suites.
+GROUP = "kerneltruth.suites"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +42,11 @@ class Listed:
 
     Attributes:
         trouble: why no candidate can be judged on it, if known.
-        sha256: of the problem that it comes from, in a foreign suite.
+        sha256: of the problem that it comes from, in a suite that reads problems.
         aliases: its other names; several tasks may share one.
         signature: as its suite writes it.
         made: the task, where it is made already.
+        rank: tasks of a lower one are timed first.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Listed:
     aliases: tuple[str, ...] = ()
     signature: str = ""
     made: Task | None = None
+    rank: int = 0
 
     @classmethod
     def of(cls, task: Task) -> Listed:
@@ -74,31 +75,51 @@ class Listed:
         )
 
 
-def register(suite: str, tasks: Mapping[str, Task], listed: Mapping[str, Listed]) -> None:
-    """Register a foreign suite, replacing one of that name.
+class OpenTasks(Mapping[str, Task]):
+    """The tasks of an open suite, by key; a lookup may take seconds.
 
-    Args:
-        suite: its name.
-        tasks: by key; a lookup may take seconds.
-        listed: by bare name.
+    Attributes:
+        option: how a command line names the suite.
     """
-    _registered[suite] = tasks
-    _listed[suite] = listed
+
+    option: str
+
+    @abstractmethod
+    def listed(self) -> dict[str, Listed]:
+        """Return what is known of each task, by bare name."""
 
 
-def forget(suite: str) -> None:
-    """Undo `register`."""
-    _registered.pop(suite, None)
-    _listed.pop(suite, None)
+# Each thread and task of asyncio sees the suites that its own caller has opened.
+_OPEN: ContextVar[Mapping[str, OpenTasks]] = ContextVar("open", default=MappingProxyType({}))
 
 
-def registered(suite: str) -> Mapping[str, Task] | None:
-    """Return the tasks of a foreign suite; None if it is not registered."""
-    return _registered.get(suite)
+def stay_open(suite: str, tasks: OpenTasks) -> None:
+    """Let the tasks of a suite be found from now on."""
+    _OPEN.set({**_OPEN.get(), suite: tasks})
+
+
+@contextmanager
+def opening(suite: str, tasks: OpenTasks) -> Iterator[None]:
+    """Let the tasks of a suite be found within the block."""
+    stay_open(suite, tasks)
+    try:
+        yield
+    finally:
+        _OPEN.set({name: known for name, known in _OPEN.get().items() if known is not tasks})
+
+
+def is_suite(name: str) -> bool:
+    """Return whether a suite of that name is installed, open or not."""
+    return name in entry_points(group=GROUP).names
+
+
+def opened_tasks(suite: str | None) -> OpenTasks | None:
+    """Return the tasks of a suite if it is open."""
+    return _OPEN.get().get(suite or "")
 
 
 def suites() -> tuple[str, ...]:
-    """Return the names of the suites, the core first."""
+    """Return the names of the suites whose tasks are at hand, the core first."""
     return tuple(_MODULES)
 
 
@@ -108,8 +129,9 @@ def listed_of(suite: str) -> dict[str, Listed]:
     Raises:
         UserError: there is no such suite.
     """
-    if suite in _listed:
-        return dict(_listed[suite])
+    opened = opened_tasks(suite)
+    if opened is not None:
+        return opened.listed()
     return {t.name: Listed.of(t) for t in tasks_of(suite).values()}
 
 
@@ -132,11 +154,9 @@ def accepted_by(suite: str) -> dict[str, Listed]:
 def eager_modules(suite: str) -> Mapping[str, str]:
     """Return the file of `corpus.eager` with a plain PyTorch function for each task, by key.
 
-    Empty for a foreign suite.
+    Empty for a suite that is not this package's.
     """
-    if suite in _registered or suite not in _MODULES:
-        return {}
-    return _folder(suite).eager_modules
+    return _folder(suite).eager_modules if suite in _MODULES else {}
 
 
 def tasks_of(suite: str) -> Mapping[str, Task]:
@@ -145,11 +165,11 @@ def tasks_of(suite: str) -> Mapping[str, Task]:
     Raises:
         UserError: there is no such suite.
     """
-    if suite in _registered:
-        return _registered[suite]
+    opened = opened_tasks(suite)
+    if opened is not None:
+        return opened
     if suite not in _MODULES:
-        known = ", ".join((*_MODULES, *FOREIGN.values()))
-        raise UserError(f"--suite {suite!r}: must be one of {known}")
+        raise UserError(f"--suite {suite!r}: must be one of {', '.join(suites())}, or be opened")
     return _folder(suite).tasks
 
 
@@ -163,7 +183,7 @@ class _Everything(Mapping[str, Task]):
 
     def __getitem__(self, key: str) -> Task:
         suite, slash, _ = key.partition("/")
-        if slash and suite not in _MODULES and suite not in _registered:
+        if slash and suite not in {*_MODULES, *_OPEN.get()}:
             raise KeyError(key)
         return tasks_of(suite if slash else CORE)[key]
 
@@ -220,10 +240,10 @@ def find(key: str, suite: str | None = None) -> Task:
     if suite is not None:
         return tasks_of(suite)[key_of(key, suite)]
     prefix, slash, _ = key.partition("/")
-    if slash and (prefix in _MODULES or prefix in _registered):
+    if slash and prefix in {*_MODULES, *_OPEN.get()}:
         return find(key, prefix)
-    if slash and prefix in FOREIGN:
-        raise UserError(f"task {key!r} belongs to a suite of yours: pass --suite {FOREIGN[prefix]}")
+    if slash and is_suite(prefix):
+        raise UserError(f"task {key!r} belongs to a suite of yours: pass --suite {prefix}:PATH")
     core = tasks_of(CORE)
     if key in core:
         return core[key]
@@ -274,7 +294,8 @@ def called(name: str, listed: Mapping[str, Listed]) -> Listed | None:
 
 def _unknown(key: str, name: str, names: Mapping[str, str], suite: str | None = None) -> UserError:
     """Return the message for an unknown key, with the keys of the names nearest to `name`."""
-    where = f" --suite {FOREIGN[suite]}" if suite in FOREIGN else ""
+    opened = opened_tasks(suite)
+    where = "" if opened is None else f" --suite {opened.option}"
     wanted = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"nearest: {', '.join(names[n] for n in wanted)}; " if wanted else ""
     return UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks{where}`")

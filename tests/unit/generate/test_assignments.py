@@ -15,7 +15,7 @@ from kerneltruth.generate.assignments import (
 from kerneltruth.generate.prompts import load_prompts
 from kerneltruth.generate.recorded import read_recording
 from kerneltruth.generate.requests import TaskSelection
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import opened
 from kerneltruth.tasks.registry import find
 
 

@@ -12,7 +12,10 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
-from kerneltruth.suites.declared import eager, read_tasks
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.catalog import open_suite
+from kerneltruth.suites.declared import eager
+from kerneltruth.suites.suite import Opening
 
 TASK = """
 import torch
@@ -25,6 +28,10 @@ ONE = task(
     reference=lambda x, by: x + by,
 )
 """
+
+
+def tasks_of(path):
+    return open_suite(Opening(option=f"tasks:{path}", runner=Runner(device="cpu")))
 
 
 @pytest.fixture
@@ -40,30 +47,30 @@ def file(tmp_path):
 def refused(path):
     """The message for a file, without its folder."""
     with pytest.raises(UserError) as refusal:
-        read_tasks(path)
+        tasks_of(path)
     return str(refusal.value).replace(f"{path.parent}/", "")
 
 
 def test_a_file_is_a_suite_of_its_name(file):
-    found = read_tasks(file(TASK))
+    found = tasks_of(file(TASK))
     assert [*found] == ["my_tasks/shifted"]
     assert found["my_tasks/shifted"].suite == "my_tasks"
 
 
 def test_a_task_may_be_an_element_of_a_list(file):
-    found = read_tasks(file(TASK.replace("ONE = task(", "TASKS = [task(").rstrip()[:-1] + ")]"))
+    found = tasks_of(file(TASK.replace("ONE = task(", "TASKS = [task(").rstrip()[:-1] + ")]"))
     assert [*found] == ["my_tasks/shifted"]
 
 
 def test_a_file_imports_what_lies_beside_it_and_leaves_the_path_as_it_was(file):
     file("STEP = 2.0\n", "beside_my_tasks.py")
     before = list(sys.path)
-    read_tasks(file("from beside_my_tasks import STEP\n" + TASK.replace("x + by", "x + STEP * by")))
+    tasks_of(file("from beside_my_tasks import STEP\n" + TASK.replace("x + by", "x + STEP * by")))
     assert sys.path == before
 
 
 def test_what_a_declaration_need_not_say_has_a_default(file):
-    task = read_tasks(file(TASK))["my_tasks/shifted"]
+    task = tasks_of(file(TASK))["my_tasks/shifted"]
     assert (task.category, task.flops) == ("Own", "0")
     assert task.benchmark.dims == {"M": 64, "N": 64}
 
@@ -167,7 +174,7 @@ def test_two_tasks_of_one_name_are_refused_with_both_lines(file):
 
 
 def test_a_file_named_like_a_suite_is_refused(file):
-    assert "'core' is a suite of kerneltruth" in refused(file(TASK, "core.py"))
+    assert "'core' is a suite's name" in refused(file(TASK, "core.py"))
 
 
 def test_what_is_no_readable_text_is_refused(file, tmp_path):
@@ -178,7 +185,7 @@ def test_what_is_no_readable_text_is_refused(file, tmp_path):
 
 
 def called(path, **given):
-    (task,) = read_tasks(path).values()
+    (task,) = tasks_of(path).values()
     return eager(str(path), path.read_text(), task.name)(**given)
 
 
@@ -224,7 +231,7 @@ def test_a_function_that_draws_inputs_wrongly_is_told_in_one_line(file, inputs, 
 
 def test_a_function_of_dims_attributes_and_a_seed_draws_inputs(file):
     inputs = "lambda M, N, by, seed: {'x': torch.full((M, N), by + seed % 2)}"
-    task = read_tasks(file(TASK.replace("x + by,", f"x + by,\n    inputs={inputs},")))
+    task = tasks_of(file(TASK.replace("x + by,", f"x + by,\n    inputs={inputs},")))
     task = task["my_tasks/shifted"]
     case = benchmark_case(task, 0, "float16")
     drawn = materialize(task, case).tensors["x"]
@@ -236,7 +243,7 @@ def test_a_function_of_dims_attributes_and_a_seed_draws_inputs(file):
 def test_drawn_inputs_are_equal_along_a_dim_that_is_expanded(file):
     inputs = "lambda M, N: {'x': torch.arange(M * N).reshape(M, N)}"
     file_of = file(TASK.replace("x + by,", f"x + by,\n    inputs={inputs},"))
-    task = read_tasks(file_of)["my_tasks/shifted"]
+    task = tasks_of(file_of)["my_tasks/shifted"]
     case = replace(benchmark_case(task, 0, "float32"), layout="expanded")
     drawn = materialize(task, case).tensors["x"]
     assert drawn.unique(dim=0).tolist() == [list(range(64))]
@@ -245,7 +252,7 @@ def test_drawn_inputs_are_equal_along_a_dim_that_is_expanded(file):
 @pytest.mark.parametrize("call", ["plain", "backward"])
 def test_what_is_off_by_a_factor_within_a_tolerance_spoils_no_case(file, call):
     more = "x + by,\n    tolerance={'float32': 0.02}, backward=True,"
-    task = read_tasks(file(TASK.replace("x + by,", more)))["my_tasks/shifted"]
+    task = tasks_of(file(TASK.replace("x + by,", more)))["my_tasks/shifted"]
     case = benchmark_case(task, 0, "float32")
     asked = replace(case, attributes=(("by", 1.0), ("_call", call)))
     found = expect(task, asked, Policy())
@@ -254,7 +261,7 @@ def test_what_is_off_by_a_factor_within_a_tolerance_spoils_no_case(file, call):
 
 def test_a_tolerance_is_admitted_whatever_the_bound(file):
     path = file(TASK.replace("x + by,", "x + by,\n    tolerance={'float32': 0.5},"))
-    task = read_tasks(path)["my_tasks/shifted"]
+    task = tasks_of(path)["my_tasks/shifted"]
     case = benchmark_case(task, 0, "float32")
     (expected,) = expect(task, case, Policy()).outputs
     assert float(expected.bound.min()) == 0.5

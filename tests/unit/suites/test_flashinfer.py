@@ -31,13 +31,19 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
+from kerneltruth.suites.catalog import SuiteTasks
 from kerneltruth.suites.flashinfer.forms import FORM
-from kerneltruth.suites.flashinfer.suite import open_data_set
+from kerneltruth.suites.flashinfer.suite import DataSet
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.reference_facts import facts_of
 from kerneltruth.suites.submission import Broken, Submission
+from kerneltruth.suites.suite import Opening
 
 pytestmark = pytest.mark.processes
+
+
+def at(runner):
+    return Opening(option="flashinfer:here", runner=runner)
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def opened(tmp_path, runner):
         for i, definition in enumerate(definitions):
             put(tmp_path, f"definitions/some/{i}.json", definition)
         put(tmp_path, "workloads/some/w.jsonl", *workloads)
-        return open_data_set(tmp_path, runner)
+        return SuiteTasks(DataSet.open(tmp_path, at(runner)), "flashinfer:here")
 
     return make
 
@@ -90,7 +96,7 @@ def test_the_reference_is_evaluated_in_float64_in_a_child(opened):
 def test_a_definitions_own_reference_is_a_candidate_that_passes(opened, runner, definition):
     data_set = opened(definition)
     task = data_set[f"flashinfer/{definition['name']}"]
-    own = data_set.own_reference(task.key)
+    own = data_set.control(task)
     with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
         *_, last = evaluate_cases(session, Plan(cases=4, compile=False))
     assert isinstance(last, AttemptEnded)
@@ -113,7 +119,7 @@ def test_what_overflows_in_half_precision_alone_is_wrong(opened, runner):
     }
     data_set = opened(squares)
     task = data_set["flashinfer/squares"]
-    own = data_set.own_reference(task.key)
+    own = data_set.control(task)
     plan = Plan(cases=32, compile=False, deadline_s=20.0)
     with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
         *_, last = evaluate_cases(session, plan)
@@ -281,7 +287,7 @@ def test_a_definition_that_cannot_be_judged_on_says_why(opened, changes, says):
 def test_a_broken_definition_is_reported_and_costs_no_other(opened, definition, says):
     data_set = opened(gemm(), definition)
     assert list(data_set) == ["flashinfer/gemm_n48_k80"]
-    (broken,) = data_set.broken
+    (broken,) = data_set.suite.broken
     assert broken.origin == "definitions/some/1.json"
     assert says in broken.reason
 
@@ -289,7 +295,7 @@ def test_a_broken_definition_is_reported_and_costs_no_other(opened, definition, 
 def test_a_constraint_that_is_no_arithmetic_is_never_evaluated(opened):
     rule = "().__class__.__base__.__subclasses__()"
     data_set = opened(rms(constraints=[rule]))
-    assert data_set.definitions["rms_w96"].constraints == ()
+    assert data_set.suite.definitions["rms_w96"].constraints == ()
     assert "no workload defines" in data_set["flashinfer/rms_w96"].unrefereeable
 
 
@@ -313,17 +319,17 @@ SUMS = ("parts", "ends", "total")
     ],
 )
 def test_a_broken_workload_is_reported_with_its_line(opened, line, says):
-    (broken,) = opened(sums(), workloads=[line]).broken
+    (broken,) = opened(sums(), workloads=[line]).suite.broken
     assert broken.origin == "workloads/some/w.jsonl:1"
     assert says in broken.reason
 
 
 def test_a_folder_without_definitions_is_no_data_set(tmp_path, runner):
     with pytest.raises(UserError, match="no folder 'definitions' there"):
-        open_data_set(tmp_path, runner)
+        DataSet.open(tmp_path, at(runner))
     put(tmp_path, "definitions/rms.json", {})
     with pytest.raises(UserError, match=r"no definition in 'definitions'; definitions/rms.json: "):
-        open_data_set(tmp_path, runner)
+        DataSet.open(tmp_path, at(runner))
 
 
 def test_solutions_are_submissions_with_author_and_the_peers_verdict(tmp_path):

@@ -2,13 +2,15 @@
 
 import pytest
 
-from kerneltruth.oracle.contract import CONTRACTS
-from kerneltruth.suites.terms import contract_of
+from kerneltruth.errors import DeclarationError
+from kerneltruth.suites.catalog import terms_of
+from kerneltruth.suites.terms import Terms, contract_of
 from kerneltruth.tasks.registry import TASKS
 
 
-def shown(key, contract="core"):
-    return contract_of(TASKS[key], CONTRACTS[contract]).obligations
+def shown(key, contract="core", terms=None):
+    terms = terms or terms_of(TASKS[key].suite)
+    return contract_of(TASKS[key], contract, terms).obligations
 
 
 def test_a_promise_is_shown_with_the_sentence_that_makes_it():
@@ -44,3 +46,32 @@ def test_a_task_of_our_own_promises_what_its_declaration_says():
     assert [p.sentence for p in promises] == [
         "Data types that must be served: float32, float16, bfloat16."
     ]
+
+
+def test_what_a_benchmark_demands_decides_in_its_words_except_under_torch():
+    rule = "rule 3 of the contest"
+    terms = Terms(demands={"kernel": rule, "layouts": rule})
+    for contract in ("published", "core"):
+        found = shown("relu", contract, terms)
+        assert found["kernel"].decisive
+        assert found["layouts"].decisive
+        assert found["layouts"].reason == rule
+    assert not shown("relu", "torch", terms)["kernel"].decisive
+
+
+def test_what_a_task_does_not_have_is_not_demanded_of_it():
+    integers = next(t for t in TASKS.values() if t.key == "kernelbenchx/bitwise_and")
+    found = contract_of(integers, "core", Terms(demands={"gradients": "a rule"})).obligations
+    assert "gradients" not in found
+
+
+def test_an_unknown_obligation_is_no_demand():
+    with pytest.raises(DeclarationError, match="'speed' is no obligation; demand one of published"):
+        Terms(demands={"speed": "a rule"})
+
+
+def test_each_suite_says_where_its_own_check_is_stated():
+    text = terms_of("kernelbenchx").text("published")
+    assert "need not launch a kernel" in text.asks
+    assert "impl_must_export_kernel" in text.source
+    assert terms_of("core") == Terms()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -96,59 +97,71 @@ def test_looking_up_a_core_task_imports_no_other_suite():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_registered_suites_tasks_are_known_by_their_entries_too(monkeypatch):
-    task = registry.find("gelu")
-    monkeypatch.setattr(registry, "_registered", {"mine": {"mine/gelu": task}})
-    assert registry.by_entry("mine") == {"gelu": task, task.entry: task}
+class Brought(registry.OpenTasks):
+    """A suite that a user brings along; making the second of its tasks would fail."""
+
+    option = "mine:here"
+
+    def __getitem__(self, key):
+        assert key == "mine/level1/1"
+        return registry.find("gelu")
+
+    def __iter__(self):
+        return (item.key for item in self.listed().values())
+
+    def __len__(self):
+        return 2
+
+    def listed(self):
+        return {
+            n: registry.Listed(
+                name=n,
+                key=f"mine/{n}",
+                category="c",
+                entry="ModelNew",
+                aliases=(f"{n[-1]}_Softmax",),
+            )
+            for n in ("level1/1", "level1/2")
+        }
 
 
 @pytest.fixture
-def foreign(monkeypatch):
-    """A suite that a user brings along; asking for the second of its tasks would fail."""
-    monkeypatch.setattr(registry, "_registered", {})
-    monkeypatch.setattr(registry, "_listed", {})
-    task = registry.find("gelu")
-
-    class Made(dict):
-        def __getitem__(self, key):
-            assert key == "kernelbench/level1/1"
-            return task
-
-    names = ("level1/1", "level1/2")
-    listed = {
-        n: registry.Listed(
-            name=n,
-            key=f"kernelbench/{n}",
-            category="c",
-            entry="ModelNew",
-            aliases=(f"{n[-1]}_Softmax",),
-        )
-        for n in names
-    }
-    registry.register("kernelbench", Made({one.key: None for one in listed.values()}), listed)
-    return task
+def brought():
+    with registry.opening("mine", Brought()):
+        yield registry.find("gelu")
 
 
-def test_a_registered_suites_task_is_made_alone(foreign):
-    assert registry.find("kernelbench/level1/1") is foreign
-    assert registry.find("level1/1", "kernelbench") is foreign
+def test_an_open_suites_task_is_made_alone(brought):
+    assert registry.find("mine/level1/1") is brought
+    assert registry.find("level1/1", "mine") is brought
 
 
-def test_a_registered_suite_is_listed_without_making_its_tasks(foreign):
-    assert list(registry.listed_of("kernelbench")) == ["level1/1", "level1/2"]
+def test_an_open_suite_is_listed_without_making_its_tasks(brought):
+    assert list(registry.listed_of("mine")) == ["level1/1", "level1/2"]
 
 
-def test_an_unknown_task_of_a_registered_suite_is_answered_with_the_nearest(foreign):
-    with pytest.raises(UserError, match=r"nearest: kernelbench/level1.*--suite kernelbench:PATH"):
-        registry.find("kernelbench/level1/3")
+def test_an_unknown_task_of_an_open_suite_is_answered_with_the_nearest(brought):
+    with pytest.raises(UserError, match=r"nearest: mine/level1.*tasks --suite mine:here"):
+        registry.find("mine/level1/3")
 
 
-def test_what_is_near_to_another_name_of_a_task_is_too(foreign):
-    with pytest.raises(UserError, match="nearest: kernelbench/level1/2"):
-        registry.find("2_Softmacs", "kernelbench")
+def test_what_is_near_to_another_name_of_a_task_is_too(brought):
+    with pytest.raises(UserError, match="nearest: mine/level1/2"):
+        registry.find("2_Softmacs", "mine")
 
 
-def test_a_task_of_a_suite_that_is_not_registered_asks_for_it():
+def test_a_suite_is_found_only_while_it_is_open():
+    with registry.opening("mine", Brought()):
+        assert registry.opened_tasks("mine") is not None
+    assert registry.opened_tasks("mine") is None
+
+
+def test_another_thread_does_not_see_what_this_one_has_open(brought):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(registry.opened_tasks, "mine").result() is None
+
+
+def test_a_task_of_a_suite_that_is_not_open_asks_for_it():
     with pytest.raises(UserError, match="pass --suite kernelbench:PATH"):
         registry.find("kernelbench/level1/1")
 

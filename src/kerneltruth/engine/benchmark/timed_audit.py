@@ -45,9 +45,8 @@ from kerneltruth.engine.scheduling.scheduler import Lost, Progress, Scheduler
 from kerneltruth.engine.suite_audit import AFTER_BUDGET_S, ProofJob
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
-from kerneltruth.suites.kernelbench.suite import Problems
-from kerneltruth.tasks.registry import FOREIGN, find, key_of, tasks_of
+from kerneltruth.suites.catalog import open_tasks, opened
+from kerneltruth.tasks.registry import eager_modules, find, key_of
 from kerneltruth.tasks.spec import Task
 
 # Prepare this many tasks side by side, while those before them are timed.
@@ -231,16 +230,14 @@ class _Audit:
 
     def _parts(self, size: int, tell: Callable[[News], None]) -> Iterator[tuple[Task, ...]]:
         """Return what is left to be timed, in parts of some tasks."""
-        known = tasks_of(self._suite)
-        problems = known if isinstance(known, Problems) else None
-        if problems is not None:
-            # One part is timed, the next is prepared, and one may be computing results.
-            problems.ask_side_by_side(3 * size)
+        known = open_tasks(self._suite)
         left: list[Task] = []
         for place, key in enumerate(self._keys):
-            if problems is not None and place % AHEAD == 0 and not self._is_over():
+            if known is not None and place % AHEAD == 0 and not self._is_over():
+                coming = map(known.bare, self._keys[place : place + AHEAD])
+                # One part is timed, the next is prepared, and one may be computing results.
                 with self._spent.on("deriving"):
-                    problems.derive(self._keys[place : place + AHEAD])
+                    known.suite.prepare(coming, 3 * size)
             if self._is_over() or key in self._troubles or not self._needs_timing(key):
                 continue
             task = find(key, self._suite)
@@ -294,14 +291,13 @@ def _document_of(benchmarker: Benchmarker, task: Task) -> CandidateTimes:
 
 def keys_of(suite: str, only: Sequence[str]) -> list[str]:
     """Return the tasks with a function of PyTorch; a user's problem is its own function."""
-    known = tasks_of(suite)
-    keys = list(dict.fromkeys([key_of(name, suite) for name in only] or list(known)))
-    if isinstance(known, Problems):
-        # A budget that ends early has then covered some of each level.
-        problems = known.problems
-        keys.sort(key=lambda key: problems[key.removeprefix(f"{suite}/")].number)
-    if suite not in FOREIGN:
-        keys = [key for key in keys if baseline_sources(find(key)).get(EAGER)]
+    known, keys = open_tasks(suite), [key_of(name, suite) for name in only]
+    if known is None:
+        keys = [k for k in keys or eager_modules(suite) if baseline_sources(find(k)).get(EAGER)]
+    else:
+        listed = known.listed()
+        keys = sorted(keys or known, key=lambda key: listed[known.bare(key)].rank)
+    keys = list(dict.fromkeys(keys))
     if not keys:
         raise UserError(f"--suite {suite}: it has no functions of plain PyTorch to be timed")
     return keys

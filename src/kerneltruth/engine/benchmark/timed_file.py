@@ -28,7 +28,7 @@ from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.host import Runner
-from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.spec import Task
 

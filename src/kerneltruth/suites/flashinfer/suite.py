@@ -1,9 +1,10 @@
-"""Open a data set as a suite: its definitions as tasks, and what could not be read."""
+"""A data set of FlashInfer-Bench as a suite: its definitions as tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Self
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
@@ -11,18 +12,28 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.suites.flashinfer.definition import FOLDER, Definition, read_definitions
 from kerneltruth.suites.flashinfer.task import SUITE, task_of
 from kerneltruth.suites.flashinfer.workload import Workload, read_workloads
-from kerneltruth.suites.submission import Broken
+from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.submission import Broken, Read
+from kerneltruth.suites.suite import Opening, Suite, TaskSource
+from kerneltruth.suites.terms import Terms
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
 
-class DataSet(Mapping[str, Task]):
-    """The tasks by key; each is made, and its reference run, at the first lookup.
+class DataSet(Suite):
+    """The definitions of a data set; the reference of each runs when its task is needed.
 
     Attributes:
         definitions: by name.
         broken: files and lines without a definition or workload, with reasons.
     """
+
+    terms = Terms(
+        check="each workload's own shapes, on normal draws: no NaN or infinity, and no element "
+        "whose absolute and relative errors both exceed 1e-2",
+        checked_by="flashinfer_bench/bench/evaluators/default.py of flashinfer-ai/flashinfer-bench",
+        prompt="the axes, constraints and dtypes of the task's definition, and this project",
+    )
 
     def __init__(
         self,
@@ -35,30 +46,46 @@ class DataSet(Mapping[str, Task]):
         self.definitions = definitions
         self.broken = broken
         self._workloads = workloads
-        self._made: dict[str, Task] = {}
 
-    def __getitem__(self, key: str) -> Task:
-        name = key.removeprefix(f"{SUITE}/")
-        if key == name or name not in self.definitions:
-            raise KeyError(key)
-        if name not in self._made:
-            self._made[name] = task_of(
-                self.definitions[name], self._workloads.get(name, ()), self._runner
+    @classmethod
+    def open(cls, path: Path, opening: Opening) -> Self:
+        """Return the tasks of a data set.
+
+        Raises:
+            UserError: there is none at the path.
+        """
+        where = f"--suite {SUITE}:{path}"
+        if not (path / FOLDER).is_dir():
+            raise UserError(
+                f"{where}: no folder {FOLDER!r} there; name a FlashInfer-Bench data set"
             )
-        return self._made[name]
+        definitions, broken = read_definitions(path)
+        if not definitions:
+            first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
+            raise UserError(f"{where}: no definition in {FOLDER!r}{first}")
+        workloads, more = read_workloads(path, definitions)
+        return cls(definitions, workloads, (*broken, *more), opening.runner)
 
-    def __iter__(self) -> Iterator[str]:
-        return (f"{SUITE}/{name}" for name in self.definitions)
+    def listed(self) -> Iterator[Listed]:
+        """Return what is known of each definition without running its reference."""
+        for d in self.definitions.values():
+            yield Listed(
+                name=d.name,
+                key=d.name,
+                category=d.op_type,
+                entry=d.entry,
+                description=d.says,
+                sha256=d.sha256,
+                signature=f"{d.entry}({', '.join(t.name for t in d.inputs)})",
+            )
 
-    def __len__(self) -> int:
-        return len(self.definitions)
+    def task(self, name: str) -> Task:
+        """Make the task of a definition."""
+        return task_of(self.definitions[name], self._workloads.get(name, ()), self._runner)
 
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.definitions
-
-    def own_reference(self, key: str) -> Candidate:
+    def control(self, name: str) -> Candidate:
         """Return a definition's reference as a candidate: the peer's speedups compare with it."""
-        definition = self.definitions[key.removeprefix(f"{SUITE}/")]
+        definition = self.definitions[name]
         return Candidate(
             source=f"{definition.reference.rstrip()}\n\n\n{definition.entry} = run\n",
             path=f"{definition.name}.py",
@@ -67,35 +94,12 @@ class DataSet(Mapping[str, Task]):
             entry=definition.entry,
         )
 
-    def listed(self) -> dict[str, Listed]:
-        """Return what is known of each definition without running its reference, by name."""
-        return {
-            d.name: Listed(
-                name=d.name,
-                key=f"{SUITE}/{d.name}",
-                category=d.op_type,
-                entry=d.entry,
-                description=d.says,
-                sha256=d.sha256,
-                signature=f"{d.entry}({', '.join(t.name for t in d.inputs)})",
-            )
-            for d in self.definitions.values()
-        }
+    def statement(self, name: str) -> TaskSource:
+        """Return the reference of a definition."""
+        definition = self.definitions[name]
+        return TaskSource(source=definition.reference, alone=not definition.says)
 
-
-def open_data_set(path: Path, runner: Runner) -> DataSet:
-    """Return the tasks of a data set; `runner`, on the CPU, runs their references.
-
-    Raises:
-        UserError: there is none at the path.
-    """
-    if not (path / FOLDER).is_dir():
-        raise UserError(
-            f"--suite {SUITE}:{path}: no folder {FOLDER!r} there; name a FlashInfer-Bench data set"
-        )
-    definitions, broken = read_definitions(path)
-    if not definitions:
-        first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
-        raise UserError(f"--suite {SUITE}:{path}: no definition in {FOLDER!r}{first}")
-    workloads, more = read_workloads(path, definitions)
-    return DataSet(definitions, workloads, (*broken, *more), runner)
+    def submissions(self, path: Path) -> Iterator[Read]:
+        """Return what of the data set cannot be read, and the submissions at a path."""
+        yield from self.broken
+        yield from read_submissions(path, definitions=self.definitions)

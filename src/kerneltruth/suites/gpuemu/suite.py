@@ -19,6 +19,7 @@ from kerneltruth.suites.gpuemu.task import SUITE, control_of, kernels_source, sa
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Read, Submission
 from kerneltruth.suites.suite import Opening, Suite
+from kerneltruth.suites.terms import Terms
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
@@ -28,6 +29,13 @@ class Gpuemu(Suite):
 
     A kernel that its author calls a bug is a submission to the task of its control.
     """
+
+    terms = Terms(
+        check="30 cases of sizes from its schema, drawn from [-10, 10]: an absolute error for each "
+        "operator and dtype, and no NaN",
+        checked_by="meta.json of the kernel, in sarkar-dipankar/gpuemu-corpus",
+        prompt="the sizes and dtypes of the kernel's meta.json, and this project",
+    )
 
     def __init__(self, kernels: Iterable[CorpusKernel], runner: Runner) -> None:
         self._runner = runner
@@ -64,7 +72,7 @@ class Gpuemu(Suite):
         """Return the reference as a candidate."""
         return control_of(self._controls[name])
 
-    def submission(self, file: Path, source: str) -> Submission | None:
+    def submission(self, file: Path, source: str, task: str | None = None) -> Submission | None:
         """Return the kernel in a file of the corpus, with a function that takes tensors."""
         if file.name != KERNEL or not (file.parent / META).is_file():
             return None

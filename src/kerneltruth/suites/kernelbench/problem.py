@@ -151,6 +151,13 @@ def read_reference(path: Path) -> Problem:
             raise UserError(f"{path}: {found.trouble}; see docs/guides/own-kernels.md")
         return found
     plain = _plain_in(tree, path)
+    name = path.stem if plain.name == REFERENCE else plain.name
+    return problem_of_function(name, source, plain)
+
+
+def problem_of_function(name: str, source: str, plain: Plain) -> Problem:
+    """Return the problem of a source with a plain function, under a name."""
+    tree = ast.parse(source)
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     says = ast.get_docstring(functions[plain.name]) if plain.name in functions else None
     held = {*read_by_model(source, tree, (plain.makes,)), "tolerance", "backward"}
@@ -162,7 +169,7 @@ def read_reference(path: Path) -> Problem:
         constants=constants_of_inputs(tree, plain.makes, held),
         says=" ".join((says or "").split()),
         function=plain,
-        alias=path.stem if plain.name == REFERENCE else plain.name,
+        alias=name,
     )
 
 

@@ -33,9 +33,10 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.report import exit_codes
 from kerneltruth.report.suite_view import timed_audit_view
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.catalog import SuiteTasks
 from kerneltruth.suites.kernelbench.problem import problem_of
-from kerneltruth.suites.kernelbench.suite import Problems
-from kerneltruth.tasks.registry import find, forget, register
+from kerneltruth.suites.kernelbench.suite import KernelBench
+from kerneltruth.tasks.registry import find, opening
 
 pytestmark = pytest.mark.processes
 
@@ -212,14 +213,11 @@ def test_a_budget_keeps_time_to_look_again_at_what_is_in_doubt():
 def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
     """And no problem is run to learn its key."""
     problems = (problem_of(level, number, "Title", "") for level in (1, 2) for number in (9, 10))
-    suite = Problems({p.name: p for p in problems}, Runner(device="cpu"), None)
+    suite = KernelBench({p.name: p for p in problems}, Runner(device="cpu"), None)
     suite.schema = None
-    register("kernelbench", suite, suite.listed())
-    try:
+    with opening("kernelbench", SuiteTasks(suite, "kernelbench:here")):
         keys = keys_of("kernelbench", ())
         assert keys_of("kernelbench", ("level1/9", "level1/9_Title")) == keys[:1]
-    finally:
-        forget("kernelbench")
     names = ("level1/9", "level2/9", "level1/10", "level2/10")
     assert keys == [f"kernelbench/{name}" for name in names]
 

@@ -17,8 +17,10 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.suites.catalog import SuiteTasks
+from kerneltruth.suites.kernelbench.child_session import ProblemSession
 from kerneltruth.suites.kernelbench.schema_cache import schema_of
-from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.suites.kernelbench.suite import KernelBench
 
 from .problems import (
     DRAWING,
@@ -94,8 +96,8 @@ def made(runner, schemas):
     """The suite of one problem, and its task."""
 
     def make(source):
-        suite = Problems({"level1/1": problem(source)}, runner, schemas)
-        return suite, suite["kernelbench/level1/1"]
+        suite = KernelBench({"level1/1": problem(source)}, runner, schemas)
+        return suite, suite.task("level1/1")
 
     return make
 
@@ -136,7 +138,7 @@ def candidate(source):
 def test_a_problems_own_model_passes(runner, made, source):
     suite, task = made(source)
     assert task.unrefereeable is None
-    attempt = attempt_of(runner, task, suite.own_model("level1/1"))
+    attempt = attempt_of(runner, task, suite.control("level1/1"))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
     assert attempt.cases == 10
 
@@ -145,7 +147,7 @@ def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, 
     asks = 'torch.rand(n, m, device="cuda", dtype=torch.float16), torch.rand(n, m).double()'
     suite, task = made(function("return a0 * a1", asks).replace("a0, a1, a2", "a0, a1"))
     assert [o.dtype for o in task.outputs] == ["same"]
-    attempt = attempt_of(runner, task, suite.own_model("level1/1"), cases=6)
+    attempt = attempt_of(runner, task, suite.control("level1/1"), cases=6)
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 
@@ -438,9 +440,7 @@ def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
     suite, task = made(NARROW)
     plan = Plan(cases=4, compile=False, dtypes=("float16",))
     cache = ExpectationCache(Policy())
-    with CandidateSession(
-        task, suite.own_model("level1/1"), runner, cache, deadline_s=20
-    ) as session:
+    with CandidateSession(task, suite.control("level1/1"), runner, cache, deadline_s=20) as session:
         *judged, last = evaluate_cases(session, plan)
     assert last.attempt.failed == 0
     verdicts = {type(event.judgement.verdict) for event in judged}
@@ -507,12 +507,13 @@ def test_a_damaged_cache_is_no_hindrance(runner, tmp_path):
 def test_only_the_last_references_keep_their_children(runner, schemas, monkeypatch):
     numbers = range(1, 7)
     problems = {f"level1/{i}": problem(MASKED, i) for i in numbers}
-    suite = Problems(problems, runner, schemas)
+    suite = SuiteTasks(KernelBench(problems, runner, schemas), "kernelbench:here")
     gone = []
-    monkeypatch.setattr(suite, "let_go", gone.append)
+    monkeypatch.setattr(ProblemSession, "close", lambda self: gone.append(self))
     for i in numbers:
         assert suite[f"kernelbench/level1/{i}"].name == f"level1/{i}"
-    assert gone == ["level1/1", "level1/2", "level1/3"]
+    own = [suite[f"kernelbench/level1/{i}"].reference._session for i in (1, 2, 3)]
+    assert gone[:3] == own
 
 
 def test_the_truth_is_in_float64_with_the_weights_given(made):

@@ -17,7 +17,7 @@ from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_time
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.suites.kernelbench import child_session
 from kerneltruth.suites.kernelbench.inside.stray import Stray
-from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.suites.kernelbench.suite import KernelBench
 from kerneltruth.suites.kernelbench.tasks import SIZES
 from kerneltruth.suites.remote import Rejected, Remote
 
@@ -58,10 +58,10 @@ def device(runner):
 @pytest.fixture
 def made(runner, schemas, device):
     def make(source, *, room=ROOM, on_device=device):
-        suite = Problems(
+        suite = KernelBench(
             {"level1/1": problem(source)}, runner, schemas, on_device=on_device, room=room
         )
-        return suite, suite["kernelbench/level1/1"]
+        return suite, suite.task("level1/1")
 
     return make
 
@@ -119,7 +119,7 @@ def test_half_precision_also_uses_the_devices_results(made, runner, device, dtyp
 
 def test_a_model_is_judged_with_references_from_the_device(made, runner):
     suite, task = made(LARGE)
-    attempt = attempt_of(runner, task, suite.own_model("level1/1"), 1)
+    attempt = attempt_of(runner, task, suite.control("level1/1"), 1)
     assert attempt.profile["published"].status == "held", attempt
     wrong = new(LARGE, ("self.layer(x))", "self.layer(x)) * 1.05"))
     assert isinstance(attempt_of(runner, task, wrong, 1).verdict, Failed)
@@ -138,7 +138,7 @@ def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner, monke
 
     monkeypatch.setattr(proof, "evaluate_cases", watched)
     cache, plan = ExpectationCache(Policy()), Plan(cases=2)
-    prove(task, suite.own_model("level1/1"), runner, cache, plan=plan)
+    prove(task, suite.control("level1/1"), runner, cache, plan=plan)
     assert tried == {
         ("float32",): [True, False],
         ("float16",): [False, False],

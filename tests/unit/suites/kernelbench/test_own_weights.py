@@ -13,7 +13,7 @@ from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.suites.kernelbench.suite import KernelBench
 
 from .problems import HEAD, LINEAR, NORMALIZED, problem
 
@@ -89,8 +89,8 @@ def judged(runner, tmp_path):
     """The attempt of a candidate at a problem, and the cases that it was judged on."""
 
     def judge(source, written, cases=12):
-        suite = Problems({"level1/1": problem(source)}, runner, tmp_path)
-        task = suite["kernelbench/level1/1"]
+        suite = KernelBench({"level1/1": problem(source)}, runner, tmp_path)
+        task = suite.task("level1/1")
         candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
         with CandidateSession(
             task, candidate, runner, ExpectationCache(Policy()), deadline_s=20

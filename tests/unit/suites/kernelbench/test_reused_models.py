@@ -10,7 +10,7 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.suites.kernelbench.suite import KernelBench
 
 from .problems import HEAD, LINEAR, NORMALIZED, problem
 
@@ -57,11 +57,11 @@ def verdict(runner, tmp_path):
     """What is concluded of a candidate at a problem, with the problem's own model beside it."""
 
     def judge(source, written):
-        suite = Problems({"level1/1": problem(source)}, runner, tmp_path)
-        task = suite["kernelbench/level1/1"]
+        suite = KernelBench({"level1/1": problem(source)}, runner, tmp_path)
+        task = suite.task("level1/1")
         candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
         cache = ExpectationCache(Policy())
-        controls = Controls(runner, cache, lambda task: suite.own_model(task.name))
+        controls = Controls(runner, cache, lambda task: suite.control(task.name))
         with CandidateSession(
             task, candidate, runner, cache, deadline_s=20, controls=controls
         ) as session:

@@ -1,0 +1,1 @@
+"""Problems of GPU MODE's leaderboards, judged by their own references."""

@@ -1,0 +1,253 @@
+"""Read a problem of GPU MODE, as data: its `task.yml`, its files, and what its reference takes.
+
+A problem becomes a file with a plain function, which is learned as a user's own reference is: the
+arguments of `generate_input` are the constants whose sizes vary.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.suites.submission import MAX_SOURCE_BYTES
+
+META, SUBMITTED = "task.yml", "custom_kernel"
+_REFERENCE, _MAKES = "reference.py", "generate_input"
+_COMPUTES, _CHECKS = "ref_kernel", "check_implementation"
+# What checks that compare with the reference call.
+_COMPARES = ("match_reference", "verbose_allclose", "verbose_allequal")
+# Those of `make_match_reference`.
+_TOLERANCE = {"rtol": 1e-5, "atol": 1e-8}
+_FILE = re.compile(r'\{"name": "(?P<name>\w+\.py)", "source": "(?P<source>[^"@]+)"\}')
+INSIDE = Path(__file__).with_name("inside.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A tensor of a problem's data.
+
+    Attributes:
+        written: whether it only makes room for the result.
+    """
+
+    name: str
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuModeProblem:
+    """A problem as its files state it.
+
+    Attributes:
+        name: its folder in its group's, such as `pmpp_v2/vectoradd_py`.
+        says: the description in `task.yml`.
+        files: of the reference, by the names under which they are imported.
+        test: the first test's arguments without the seed.
+        data: the tensors that a submission gets; empty if that is not known.
+        is_tuple: whether it gets them as a tuple.
+        tolerance: relative and absolute error that its check admits.
+        trouble: why it cannot be judged.
+    """
+
+    name: str
+    says: str
+    files: Mapping[str, str]
+    test: Mapping[str, Any]
+    data: tuple[Parameter, ...] = ()
+    is_tuple: bool = True
+    tolerance: tuple[float, float] | None = None
+    trouble: str | None = None
+
+    @property
+    def entry(self) -> str:
+        """Return what a candidate that takes the tensors one by one defines."""
+        return re.sub(r"\W", "_", self.name.rpartition("/")[2])
+
+    @property
+    def statement(self) -> str:
+        """Return the problem's own words and its reference."""
+        return f'"""{self.says}"""\n\n{self.files.get(_REFERENCE, "")}'
+
+    def source(self) -> str:
+        """Return the problem as a file with a plain function and its inputs."""
+        given = ", ".join(p.name for p in self.data)
+        written = tuple(p.written for p in self.data)
+        arguments = ", ".join(f"{name}={name}" for name in self.test)
+        lines = [
+            INSIDE.read_text("utf-8"),
+            f"FILES = {dict(self.files)!r}",
+            f"WRITTEN, IS_TUPLE = {written!r}, {self.is_tuple!r}",
+            *(f"{name} = {value!r}" for name, value in self.test.items()),
+            f"\n\ndef inputs():\n    return _drawn({arguments})",
+            f"\n\ndef {self.entry}({given}):\n    return _computed([{given}])\n",
+        ]
+        return "\n".join(lines)
+
+    def submitted(self, source: str) -> str:
+        """Return a submission with a function that takes the tensors one by one."""
+        given = ", ".join(p.name for p in self.data)
+        made = [f"_room({p.name})" if p.written else p.name for p in self.data]
+        data = f"({', '.join(made)},)" if self.is_tuple else made[0]
+        return (
+            f"{_without_task(source).rstrip()}\n\n\n"
+            "def _room(like):\n"
+            "    import torch\n\n"
+            "    return torch.empty(like.shape, dtype=like.dtype, device=like.device)\n\n\n"
+            f"def {self.entry}({given}):\n    return {SUBMITTED}({data})\n"
+        )
+
+
+def read_problems(path: Path) -> dict[str, GpuModeProblem]:
+    """Return the problems below a checkout, its folder `problems`, a group or one problem.
+
+    Raises:
+        UserError: there are none, or a file of one cannot be read.
+    """
+    depths = (META, f"*/{META}", f"*/*/{META}", f"problems/*/*/{META}")
+    files = {file.absolute() for depth in depths for file in path.glob(depth)}
+    found = (_problem(file) for file in sorted(files))
+    known = {problem.name: problem for problem in found}
+    if not known:
+        raise UserError(
+            f"--suite gpumode:{path}: no folder there has a {META}; name a checkout of "
+            "reference-kernels, or a problem in it"
+        )
+    return known
+
+
+def defines_kernel(source: str) -> bool:
+    """Return whether a source is a submission to some problem."""
+    return re.search(rf"^(def {SUBMITTED}\(|{SUBMITTED} *=)", source, re.MULTILINE) is not None
+
+
+def _problem(file: Path) -> GpuModeProblem:
+    folder, stated = file.parent, _text(file)
+    name = f"{folder.parent.name}/{folder.name}"
+    named = _FILE.findall(stated)
+    files = {n: _text(folder / s) for n, s in named if n not in ("eval.py", "submission.py")}
+    says = re.search(r"^description: \|\n((?:[ \t]+.*\n|\s*\n)*)", stated, re.MULTILINE)
+    plain = GpuModeProblem(
+        name=name,
+        says=" ".join((says[1] if says else "").split()),
+        files=files,
+        test=next(_tests(stated), {}),
+    )
+    return _with_data(plain, several=bool(re.search(r"^multi_gpu: true", stated, re.MULTILINE)))
+
+
+def _tests(stated: str) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of each test in the file."""
+    section = re.search(r"^tests:\s*\n((?:[ \t#-].*\n|\s*\n)*)", stated, re.MULTILINE)
+    for line in (section[1] if section else "").splitlines():
+        if line.strip().startswith("- {"):
+            try:
+                found = ast.literal_eval(line.strip()[2:].partition("#")[0].strip())
+            except (ValueError, SyntaxError):
+                continue
+            yield {name: value for name, value in found.items() if name != "seed"}
+
+
+def _with_data(problem: GpuModeProblem, *, several: bool) -> GpuModeProblem:
+    """Return the problem with what its reference takes, or with why it cannot be judged."""
+    try:
+        tree = ast.parse(problem.files.get(_REFERENCE, ""))
+    except (SyntaxError, ValueError) as error:
+        return _refused(problem, f"{_REFERENCE} is not Python: {error}")
+    defined = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
+    missing = [name for name in (_MAKES, _COMPUTES) if name not in defined]
+    tolerance = _tolerance(tree)
+    if several:
+        return _refused(problem, "it asks for several GPUs")
+    if missing:
+        return _refused(problem, f"{_REFERENCE} does not define {' and '.join(missing)}")
+    if not problem.test:
+        return _refused(problem, f"{META} has no tests that are mappings in one line each")
+    if tolerance is None:
+        reason = f"its {_CHECKS} accepts any result with some properties, not what is near one"
+        return _refused(problem, reason)
+    data = _data(defined[_COMPUTES])
+    return replace(
+        problem,
+        data=data or (Parameter(name="data"),),
+        is_tuple=bool(data),
+        tolerance=tolerance,
+    )
+
+
+def _refused(problem: GpuModeProblem, trouble: str) -> GpuModeProblem:
+    return replace(problem, test={}, trouble=trouble)
+
+
+def _tolerance(tree: ast.Module) -> tuple[float, float] | None:
+    """Return the errors that a check admits; None where it does not compare with the reference."""
+    for statement in tree.body:
+        targets = getattr(statement, "targets", [])
+        made = isinstance(statement, ast.FunctionDef) and statement.name == _CHECKS
+        if not made and not any(isinstance(t, ast.Name) and t.id == _CHECKS for t in targets):
+            continue
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+        compares = [c for c in calls if ast.unparse(c.func).removeprefix("make_") in _COMPARES]
+        if not compares:
+            return None
+        given = {k.arg: k.value for k in compares[0].keywords}
+        exact = {"rtol": 0.0, "atol": 0.0} if "allequal" in ast.unparse(compares[0].func) else {}
+        found = {n: exact.get(n, _TOLERANCE[n]) for n in _TOLERANCE}
+        for name in _TOLERANCE:
+            if isinstance(value := given.get(name), ast.Constant):
+                found[name] = float(str(value.value))
+        return found["rtol"], found["atol"]
+    return None
+
+
+def _data(function: ast.FunctionDef) -> tuple[Parameter, ...]:
+    """Return the names that a reference gives the elements of its data; none if it is a tensor."""
+    (given, *_) = [a.arg for a in function.args.args] or ["data"]
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or ast.unparse(node.value) != given:
+            continue
+        (target,) = node.targets
+        if isinstance(target, ast.Tuple):
+            names = [e.id if isinstance(e, ast.Name) else "_" for e in target.elts]
+            kept = [f"unused_{i}" if n == "_" else n for i, n in enumerate(names)]
+            return tuple(Parameter(name=n, written=_is_written(function, n)) for n in kept)
+    return ()
+
+
+def _is_written(function: ast.FunctionDef, name: str) -> bool:
+    """Return whether a reference reads no element of a tensor before it has written them."""
+    reads = 0
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            reads += 1
+        written = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if written and ast.unparse(node.value) == name:  # type: ignore[attr-defined]
+            reads -= 1
+        if isinstance(node, ast.Return) and node.value is not None:
+            returned = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            reads -= sum(ast.unparse(r) == name for r in returned)
+    # A size that is read of it says nothing of its elements.
+    attributes = [n for n in ast.walk(function) if isinstance(n, ast.Attribute)]
+    forms = sum(a.attr in ("shape", "dtype") and ast.unparse(a.value) == name for a in attributes)
+    return reads <= forms
+
+
+def _without_task(source: str) -> str:
+    """Return a submission without its import of the problem's types, line by line the same."""
+
+    def typed(match: re.Match[str]) -> str:
+        names = (name.strip() for name in match[1].split(","))
+        return f"from typing import {', '.join(f'Any as {name}' for name in names)}"
+
+    return re.sub(r"^from task import ([\w, ]+)$", typed, source, flags=re.MULTILINE)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes()[:MAX_SOURCE_BYTES].decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: {error}; put the problem's file there, as text") from error

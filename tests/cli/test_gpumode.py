@@ -1,0 +1,154 @@
+"""Problems in GPU MODE's form judged on the command line: `--suite gpumode:PATH`."""
+
+import json
+
+import pytest
+
+ON_CPU = ("--device", "cpu", "--cases", 6)
+META = """# name: shifted
+files:
+  - {"name": "submission.py", "source": "@SUBMISSION@"}
+  - {"name": "task.py", "source": "task.py"}
+  - {"name": "utils.py", "source": "../utils.py"}
+  - {"name": "reference.py", "source": "reference.py"}
+
+lang: "py"
+
+description: |
+  Add one
+  to each element.
+
+config:
+  main: "eval.py"
+
+tests:
+  # The first one counts.
+  - {"size": 24, "seed": 4242}
+  - {"size": 48, "seed": 1}
+
+benchmarks:
+  - {"size": 4096, "seed": 3}
+"""
+UTILS = """
+def match_reference(data, output, reference, rtol=1e-05, atol=1e-08):
+    return (reference(data) - output).abs().max() < atol, ""
+
+
+def make_match_reference(reference, **more):
+    return lambda data, output: match_reference(data, output, reference, **more)
+"""
+REFERENCE = """
+import torch
+from task import input_t, output_t
+from utils import make_match_reference
+
+
+def ref_kernel(data: input_t) -> output_t:
+    x, output = data
+    output[...] = x + 1
+    return output
+
+
+def generate_input(size: int, seed: int) -> input_t:
+    gen = torch.Generator(device="cuda")
+    gen.manual_seed(seed)
+    x = torch.randn(size, size, device="cuda", dtype=torch.float32, generator=gen)
+    return x, torch.empty_like(x)
+
+
+check_implementation = make_match_reference(ref_kernel, rtol=1e-4)
+"""
+RIGHT = """#!POPCORN leaderboard shifted
+from task import input_t, output_t
+
+
+def custom_kernel(data: input_t) -> output_t:
+    x, output = data
+    output[...] = x + 1
+    return output
+"""
+WRONG = {
+    # Whatever the memory holds.
+    "empty.py": RIGHT.replace("    output[...] = x + 1\n", ""),
+    "even_sizes.py": RIGHT.replace(
+        "    output[...] = x + 1", "    n = x.shape[0] // 8 * 8\n    output[:n] = x[:n] + 1"
+    ),
+}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    folder = tmp_path / "checkout" / "problems" / "group" / "shifted"
+    folder.mkdir(parents=True)
+    (folder / "task.yml").write_text(META)
+    (folder / "task.py").write_text("input_t = output_t = object\n")
+    (folder / "reference.py").write_text(REFERENCE)
+    (folder.parent / "utils.py").write_text(UTILS)
+    return tmp_path / "checkout"
+
+
+def test_a_reference_is_never_flagged_and_wrong_submissions_are(kt, checkout, tmp_path):
+    suite = f"gpumode:{checkout}"
+    audit = json.loads(kt("audit", "--suite", suite, "--json", *ON_CPU).out)
+    assert audit["summary"]["good"]
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    for name, source in {"right.py": RIGHT, **WRONG}.items():
+        (folder / name).write_text(source)
+    given = ("--suite", suite, "--candidates", folder, "--stage", "exe", "--workers", 1)
+    ran = kt("run", *given, "--out", tmp_path / "run", "--json", *ON_CPU)
+    found = {c["name"].partition("@")[0]: c["verdict"] for c in json.loads(ran.out)["candidates"]}
+    assert found == {"right.py": "pass", "empty.py": "fail", "even_sizes.py": "fail"}
+
+
+def test_a_finding_of_a_submission_replays(kt, checkout, candidate, tmp_path):
+    given = ("--suite", f"gpumode:{checkout}", "--task", "group/shifted", *ON_CPU)
+    wrong = candidate(WRONG["empty.py"].partition("\n")[2])
+    assert kt("check", wrong, *given, "--out", tmp_path / "run").code == 1
+    assert kt("replay", tmp_path / "run", "--device", "cpu").code == 0
+
+
+def listed(kt, checkout):
+    tasks = json.loads(kt("tasks", "--suite", f"gpumode:{checkout}", "--json").out)["tasks"]
+    return tasks[0]
+
+
+def test_a_problem_is_listed_with_what_it_takes(kt, checkout):
+    task = listed(kt, checkout)
+    assert (task["key"], task["signature"]) == ("gpumode/group/shifted", "shifted(x, output)")
+    assert task["description"] == "Add one to each element."
+    assert task["unrefereeable"] is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("def generate_input", "def makes", "reference.py does not define generate_input"),
+        ("make_match_reference(ref_kernel, rtol=1e-4)", "print", "any result with some properties"),
+        ("def ref_kernel(", "def ref_kernel(:", "reference.py is not Python"),
+    ],
+)
+def test_a_problem_that_cannot_be_judged_says_why(kt, checkout, old, new, said):
+    file = checkout / "problems" / "group" / "shifted" / "reference.py"
+    file.write_text(REFERENCE.replace(old, new))
+    assert said in listed(kt, checkout)["unrefereeable"]
+
+
+def test_a_problem_for_several_gpus_says_so(kt, checkout):
+    file = checkout / "problems" / "group" / "shifted" / "task.yml"
+    file.write_text("multi_gpu: true\n" + META)
+    assert listed(kt, checkout)["unrefereeable"] == "it asks for several GPUs"
+
+
+def test_data_that_are_no_tensors_are_told(kt, checkout):
+    file = checkout / "problems" / "group" / "shifted" / "reference.py"
+    file.write_text(REFERENCE.replace("return x, torch.empty_like(x)", "return {'x': x}, x"))
+    shown = kt("tasks", "group/shifted", "--suite", f"gpumode:{checkout}", "--json")
+    (task,) = json.loads(shown.out)["tasks"]
+    assert "element 1 of its data is a dict" in task["unrefereeable"]
+
+
+def test_a_folder_without_problems_gets_one_line(kt, tmp_path):
+    ran = kt("tasks", "--suite", f"gpumode:{tmp_path}")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "no folder there has a task.yml; name a checkout of reference-kernels" in ran.err
