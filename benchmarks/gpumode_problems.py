@@ -5,7 +5,7 @@
 CHECKOUT is a checkout of gpu-mode/reference-kernels. Each problem's `ref_kernel` is judged against
 itself. Then the solutions in its folders `solutions` are judged, and two wrong ones of this file. A
 problem that cannot be judged is listed with the reason. The exit code is 1 if a reference is
-flagged, or a wrong solution is not failed.
+flagged, or a wrong solution of this file is not failed.
 """
 
 from __future__ import annotations
@@ -104,6 +104,9 @@ def report(audit: SuiteDocument, run: RunDocument, about: dict[str, Any], cases:
         "",
         *table("problem, reference, why", problems),
         *table("solution, problem, verdict, why", sorted(map(of_solution, run.candidates))),
+        "`vectorsum_py/solutions/wrong/cheat.py` is wrong from 1,000,001 elements on, more than a "
+        "case on a CPU has.",
+        "",
     ]
     return "\n".join(lines)
 
@@ -125,7 +128,8 @@ def main() -> int:
             (answers / name).parent.mkdir(parents=True, exist_ok=True)
             (answers / name).write_text(text, "utf-8")
         audit = ran(SuiteDocument, given.checkout, "audit", *request)
-        out = ("--out", str(Path(folder) / "run"), "--stage", "exe")
+        # What torch.compile makes takes a while.
+        out = ("--out", str(Path(folder) / "run"), "--stage", "exe", "--timeout", "120")
         run = ran(RunDocument, given.checkout, "run", "--candidates", str(answers), *out, *request)
     about = facts(device)
     text = report(audit, run, about, given.cases)
@@ -133,7 +137,8 @@ def main() -> int:
     base = given.results / f"gpumode_problems-{slug(about)}"
     base.with_suffix(".md").write_text(text, "utf-8")
     flagged = any(t.flagged for t in audit.tasks)
-    return int(flagged or any(c.verdict != "fail" for c in run.candidates if is_wrong(c)))
+    own = [c for c in run.candidates if c.name.partition("@")[0] in OWN]
+    return int(flagged or any(c.verdict != "fail" for c in own))
 
 
 def headed(file: Path) -> str:

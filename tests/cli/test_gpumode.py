@@ -145,7 +145,8 @@ def test_data_that_are_no_tensors_are_told(kt, checkout):
     file.write_text(REFERENCE.replace("return x, torch.empty_like(x)", "return {'x': x}, x"))
     shown = kt("tasks", "group/shifted", "--suite", f"gpumode:{checkout}", "--json")
     (task,) = json.loads(shown.out)["tasks"]
-    assert "element 1 of its data is a dict" in task["unrefereeable"]
+    said = "generate_input raises TypeError: element 1 of data is no tensor: dict"
+    assert task["unrefereeable"] == said
 
 
 def test_a_folder_without_problems_gets_one_line(kt, tmp_path):

@@ -130,6 +130,8 @@ def opened(
     if option is None or is_at_hand(option):
         yield option
         return
+    # Refuse a wrong name before anything is begun.
+    suite_class(option.partition(":")[0])
     with contextlib.ExitStack() as stack:
         own = runner
         if own is None or own.device != "cpu":

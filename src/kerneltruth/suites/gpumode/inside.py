@@ -58,7 +58,7 @@ def _drawn(**test: Any) -> list[Any]:
     tensors = list(data) if IS_TUPLE else [data]
     for place, value in enumerate(tensors):
         if not isinstance(value, torch.Tensor):
-            raise TypeError(f"element {place + 1} of its data is a {type(value).__name__}")
+            raise TypeError(f"element {place + 1} of data is no tensor: {type(value).__name__}")
     if len(tensors) != len(WRITTEN):
         raise TypeError(f"its data are {len(tensors)} tensors; its reference takes {len(WRITTEN)}")
     pairs = zip(tensors, WRITTEN, strict=True)

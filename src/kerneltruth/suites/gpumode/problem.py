@@ -17,8 +17,8 @@ from kerneltruth.errors import UserError
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 
 META, SUBMITTED = "task.yml", "custom_kernel"
-_REFERENCE, _MAKES = "reference.py", "generate_input"
-_COMPUTES, _CHECKS = "ref_kernel", "check_implementation"
+_REFERENCE, MAKES = "reference.py", "generate_input"
+COMPUTES, _CHECKS = "ref_kernel", "check_implementation"
 # What checks that compare with the reference call.
 _COMPARES = ("match_reference", "verbose_allclose", "verbose_allequal")
 # Those of `make_match_reference`.
@@ -159,7 +159,7 @@ def _with_data(problem: GpuModeProblem, *, several: bool) -> GpuModeProblem:
     except (SyntaxError, ValueError) as error:
         return _refused(problem, f"{_REFERENCE} is not Python: {error}")
     defined = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
-    missing = [name for name in (_MAKES, _COMPUTES) if name not in defined]
+    missing = [name for name in (MAKES, COMPUTES) if name not in defined]
     tolerance = _tolerance(tree)
     if several:
         return _refused(problem, "it asks for several GPUs")
@@ -170,7 +170,7 @@ def _with_data(problem: GpuModeProblem, *, several: bool) -> GpuModeProblem:
     if tolerance is None:
         reason = f"its {_CHECKS} accepts any result with some properties, not what is near one"
         return _refused(problem, reason)
-    data = _data(defined[_COMPUTES])
+    data = _data(defined[COMPUTES])
     return replace(
         problem,
         data=data or (Parameter(name="data"),),

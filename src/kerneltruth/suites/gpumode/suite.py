@@ -10,6 +10,8 @@ from typing import Self
 
 from kerneltruth.runner.candidate import read_source
 from kerneltruth.suites.gpumode.problem import (
+    COMPUTES,
+    MAKES,
     META,
     GpuModeProblem,
     defines_kernel,
@@ -27,6 +29,10 @@ from kerneltruth.tasks.spec import Task
 SUITE = "gpumode"
 # The line by which GPU MODE's own command line learns which problem a file is for.
 _POPCORN = re.compile(r"^#!POPCORN leaderboard (\S+)", re.MULTILINE)
+
+
+# What is said of a user's own reference that fails.
+_RAISES = re.compile(r"(\w+)\(\) raises (\w+)(?: at line \d+)?: (.*); correct it, so that")
 
 
 class GpuMode(KernelBench):
@@ -68,8 +74,14 @@ class GpuMode(KernelBench):
 
     def task(self, name: str) -> Task:
         """Learn a problem's task by runs of its own files, in a child."""
-        group, source = name.partition("/")[0], self.stated[name].statement
-        return replace(super().task(name), suite=SUITE, category=group, source=source)
+        made, stated = super().task(name), self.stated[name]
+        return replace(
+            made,
+            suite=SUITE,
+            category=name.partition("/")[0],
+            source=stated.statement,
+            unrefereeable=made.unrefereeable and _in_its_words(made.unrefereeable),
+        )
 
     def statement(self, name: str) -> TaskSource:
         """Return the problem's own reference, under its description."""
@@ -108,6 +120,14 @@ class GpuMode(KernelBench):
             if item is not None
         ]
         yield from found or read_submissions(path)
+
+
+def _in_its_words(trouble: str) -> str:
+    """Return why a problem's files do not run, as a sentence about these files."""
+    failed = _RAISES.match(trouble)
+    if failed is None:
+        return trouble
+    return f"{MAKES if failed[1] == 'inputs' else COMPUTES} raises {failed[2]}: {failed[3]}"
 
 
 def _as_problem(stated: GpuModeProblem) -> Problem:
