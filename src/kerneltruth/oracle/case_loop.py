@@ -43,8 +43,8 @@ from kerneltruth.oracle.kernel_fact import (
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.profile import Outcome, ProfileBuilder, not_tried, outcome_of
-from kerneltruth.oracle.tally import Tally
+from kerneltruth.oracle.profile import Outcome, ProfileBuilder, outcome_of
+from kerneltruth.oracle.tally import Tally, not_tried
 
 CONFIGS_ON_FIRST_CASE = 8
 # Try at most this many other cases in place of one that could not be judged.
@@ -277,7 +277,7 @@ class CaseLoop:
                 simplest = case
         if is_bad(verdict):
             return self._examined(judgement, expectation, ruling), simplest
-        if case.domain == "core" and ruling.interface:
+        if ruling.interface:
             return with_digests(judgement, expectation, ruling), case
         return judgement, simplest
 

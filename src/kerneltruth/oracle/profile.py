@@ -19,14 +19,11 @@ from kerneltruth.documents.verdict import (
     Crashed,
     Declined,
     Failed,
-    Infra,
     Passed,
     RuntimeFault,
     TimedOut,
-    Unrefereeable,
     UnsupportedHere,
     Verdict,
-    Void,
 )
 from kerneltruth.oracle.contract import Contract
 from kerneltruth.oracle.judge import wrong_form
@@ -177,8 +174,8 @@ class ProfileBuilder:
             return False
         if outcome == "held":
             departing = departures(self.task, dealt, self.published)
+            self._interface(judgement, departing)
             self._hold(*({d.key for d in departing} or {"published"}), "memory")
-            self._interface(judgement)
             return False
         return self.contract.decides(self._blame(judgement, dealt, simplest))
 
@@ -202,17 +199,22 @@ class ProfileBuilder:
         """Note that the candidate's language has no such dtype; it decides nothing then."""
         self._lacking[f"dtypes.{dtype}"] = reason
 
-    def _interface(self, judgement: Judgement) -> None:
+    def _interface(self, judgement: Judgement, departing: Sequence[Departure]) -> None:
         """Count right values in the promised form, or in another one.
 
-        One element of another number of dims is a hazard, and breaks nothing.
+        Beyond the prompt another form breaks the dtype, or what else departs there. One element of
+        another number of dims is a hazard, and breaks nothing.
         """
         other = next((m for m in judgement.interface if m.kind != "shape"), None)
         if other is None:
             self._hold("interface")
-        elif judgement.case.domain == "core" and "interface" not in self._broken:
-            self._failures["interface"] = replace(judgement, verdict=wrong_form(other))
-            self._broken.add("interface")
+            return
+        beyond = sorted((d for d in departing if not d.promised), key=_is_of_no_dtype)
+        key = beyond[0].key if beyond else "interface"
+        if not self._broken & {key, "interface"}:
+            self._known.setdefault(key, *beyond[:1])
+            self._failures[key] = replace(judgement, verdict=wrong_form(other))
+            self._broken.add(key)
 
     def add_repeated(self, calls: int) -> None:
         """Count calls of right cases that gave the same again, or a new draw."""
@@ -368,6 +370,10 @@ class ProfileBuilder:
         return REFUSED_AS_PUBLISHED if refused else WRONG_AS_PUBLISHED
 
 
+def _is_of_no_dtype(departure: Departure) -> bool:
+    return departure.obligation != "dtypes"
+
+
 def _place(key: str) -> tuple[int, bool]:
     obligation, _, part = key.partition(".")
     return OBLIGATIONS.index(cast(Obligation, obligation)), part == BEYOND
@@ -381,19 +387,3 @@ def _line(verdict: Verdict) -> str:
         if said:
             return said.splitlines()[0]
     return verdict.word
-
-
-def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
-    """The verdict where what decides was not tried, and nothing that decides failed.
-
-    `unjudged` is what became of a case that would have tried it; None where there was none.
-    """
-    match unjudged:
-        case Void(reason=reason) | Unrefereeable(reason=reason):
-            return Unrefereeable(reason=f"{key} was not tried: {reason}")
-        case UnsupportedHere(reason=reason) | Infra(reason=reason):
-            return replace(unjudged, reason=f"{key} was not tried: {reason}")
-        case _:
-            return UnsupportedHere(
-                reason=f"{key} decides and was not tried: {UNREACHED}; ask for more with --cases"
-            )

@@ -19,6 +19,7 @@ from kerneltruth.documents.verdict import (
     Verdict,
     Void,
 )
+from kerneltruth.oracle.profile import UNREACHED
 
 # A pass rests on at least this share of the planned cases, or of those the kernel was given.
 LEAST_JUDGED = 0.5
@@ -110,13 +111,12 @@ class Tally:
         )
 
     def count_form(self) -> None:
-        """Where no value is wrong: cases in which the form of promised results is."""
-        noted = next(
-            (n for n in self.noted.values() if n.core and n.mismatch.kind != "shape"), None
-        )
+        """Where no value is wrong: cases in which the form of results is, promised ones if any."""
+        forms = [n for n in self.noted.values() if n.mismatch.kind != "shape"]
+        noted = max(forms, key=lambda n: n.core.total(), default=None)
         if noted is None:
             return
-        self.failed = noted.core.total()
+        self.failed = noted.core.total() or noted.cases
         for dtype, failed in noted.core.items():
             self.dtypes[dtype] = structs.replace(self.dtypes[dtype], failed=failed)
 
@@ -149,3 +149,19 @@ class Tally:
             return verdict
         count = f"{len(self.unanswered)} of {self.put} cases"
         return structs.replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
+
+
+def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
+    """The verdict where what decides was not tried, and nothing that decides failed.
+
+    `unjudged` is what became of a case that would have tried it; None where there was none.
+    """
+    match unjudged:
+        case Void(reason=reason) | Unrefereeable(reason=reason):
+            return Unrefereeable(reason=f"{key} was not tried: {reason}")
+        case UnsupportedHere(reason=reason) | Infra(reason=reason):
+            return structs.replace(unjudged, reason=f"{key} was not tried: {reason}")
+        case _:
+            return UnsupportedHere(
+                reason=f"{key} decides and was not tried: {UNREACHED}; ask for more with --cases"
+            )

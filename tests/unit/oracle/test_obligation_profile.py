@@ -20,6 +20,7 @@ from kerneltruth.oracle.profile import (
     obligations_of,
 )
 from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
 
 HANGS = Observation(ended="timeout")
@@ -28,6 +29,10 @@ SCALED = declare(
     "scaled(x[M, N], scale=2.0)",
     lambda x, scale: x * scale,
     attributes={"scale": (2.0, 0.5)},
+)
+
+FOR_FLOAT32 = declare(
+    "relu(x[M, N])", lambda x: torch.relu(x), promises=Promises(dtypes=("float32",))
 )
 
 
@@ -226,6 +231,20 @@ def test_another_dtype_of_right_values_breaks_the_interface():
     attempt = attempt_of(lambda call: right(call).double())
     assert with_status(attempt, "broken") == ["interface"]
     assert attempt.profile["values"].status == "held"
+
+
+@pytest.mark.parametrize(("contract", "word"), [("core", "pass"), ("torch", "fail")])
+def test_results_in_another_dtype_decide_where_the_contract_asks_for_what_they_depart_in(
+    contract, word
+):
+    def widened(call):
+        result = right(call)
+        return result.float() if result.dtype == torch.float16 else result
+
+    attempt = attempt_of(widened, task=FOR_FLOAT32, plan=Plan(contract=contract))
+    assert attempt.verdict.word == word
+    assert with_status(attempt, "broken") == ["dtypes.float16"]
+    assert (attempt.failed > 0) == (word == "fail")
 
 
 def test_what_does_not_load_has_no_obligation_tried():

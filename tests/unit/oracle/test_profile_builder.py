@@ -103,6 +103,20 @@ def test_right_values_in_another_form_break_the_interface_where_it_is_promised(c
     assert builder.profile()["interface"].cases == counted
 
 
+def test_another_form_beyond_the_prompt_breaks_what_departs_there():
+    builder = profile_of((PUBLISHED, Passed()))
+    add(builder, Judgement(case=BOTH, verdict=Passed(), interface=(DOUBLE,)))
+    assert {key for key, e in builder.profile().items() if e.status == "broken"} == {"layouts"}
+    assert builder.profile()["layouts"].failure.verdict.kind == "dtype"
+
+
+def test_another_form_of_promised_results_is_all_that_is_wrong_with_those_beyond():
+    builder = profile_of()
+    for case in (PUBLISHED, STRIDED):
+        add(builder, Judgement(case=case, verdict=Passed(), interface=(DOUBLE,)))
+    assert {key for key, e in builder.profile().items() if e.status == "broken"} == {"interface"}
+
+
 @pytest.mark.parametrize("verdict", [WRONG, Crashed(signal=11, detail=""), TimedOut(seconds=1.0)])
 def test_what_is_broken_is_tried_no_more_and_what_else_a_case_asks_is(verdict):
     builder = profile_of((TIES, Passed()), (STRIDED, verdict))
