@@ -57,6 +57,16 @@ def test_a_launch_is_recorded_with_its_constants_and_types(runner):
     assert launch.signature == types
 
 
+@pytest.mark.parametrize(
+    "call", ["scale(x, y, x.numel(), 0.5, True, 4)", "unused(x)", "tl.cdiv(x.numel(), 4)"]
+)
+def test_a_kernel_that_is_called_without_a_grid_raises_as_the_compilers_does(runner, call):
+    body = SCALE + f"def f(x):\n    y = torch.zeros_like(x)\n    {call}\n    return y\n"
+    observation = called(runner, body, 1.0, 2.0)
+    assert (observation.ended, observation.error) == ("raised", "RuntimeError")
+    assert observation.message == "Cannot call @triton.jit'd outside of the scope of a kernel"
+
+
 def test_equal_launches_are_recorded_once(runner):
     body = SCALE + (
         "def f(x):\n"

@@ -2,7 +2,8 @@
 
 A kernel may take a branch for an attribute's value, and be wrong there only at the edges of exp, or
 only where a matrix has more rows than columns; or one for integers, and forget `out=` there. Cases
-that try each thing by itself miss that.
+that try each thing by itself miss that. So do those that change several attributes at a time, where
+`keepdim` is ignored without a `dim`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _ORDINARY = frozenset({"attributes", "structured"})
 class Pair(NamedTuple):
     """A value of an attribute, and what it meets: a dtype, a recipe, or an order of dims: `M > N`.
 
-    The way of the call, such as `out=`, is an attribute too.
+    The way of the call, such as `out=`, is an attribute too. An unusual value may also meet another
+    attribute's usual one: `dim as usual`.
     """
 
     attribute: str
@@ -46,8 +48,9 @@ def paired(
         turned.append(max(pairs.turned(case), key=lambda c: pairs.gain(c, tried)))
         tried |= pairs.tried(turned[-1])
     alike = [c for case in others for c in pairs.turned(case)]
+    apart = [c for case in firsts[:1] for c in pairs.changed_in_one(case)]
     for _ in range(most):
-        changed = [pairs.with_most(case, tried) for case in alike]
+        changed = [*(pairs.with_most(case, tried) for case in alike), *apart]
         best = max(changed, key=lambda c: pairs.gain(c, tried), default=None)
         if best is None or pairs.tried(best) <= tried:
             break
@@ -75,13 +78,28 @@ class Pairs:
             if not a.hidden or a.name == CALL
         }
         self._values = {name: values for name, values in found.items() if len(values) > 1}
+        self._usual = {name: repr(values[0]) for name, values in self._values.items()}
 
     def tried(self, case: Case) -> frozenset[Pair]:
         """Return the pairs that a case tries."""
         if case.domain != "core" or not self._values:
             return frozenset()
-        met, settings = self._met(case), case.settings
-        return frozenset(Pair(n, repr(settings[n]), m) for n in self._values for m in met)
+        met, chosen = self._met(case), {n: repr(case.settings[n]) for n in self._values}
+        usual = [n for n, value in chosen.items() if value == self._usual[n]]
+        apart = (
+            Pair(n, value, f"{other} as usual")
+            for n, value in chosen.items()
+            if n not in usual
+            for other in usual
+        )
+        return frozenset((*(Pair(n, v, m) for n, v in chosen.items() for m in met), *apart))
+
+    def changed_in_one(self, case: Case) -> Iterator[Case]:
+        """Yield the case with each unusual value of each attribute, the others as usual."""
+        case = case.with_attributes(**{name: values[0] for name, values in self._values.items()})
+        for name, values in self._values.items():
+            changed = (case.with_attributes(**{name: value}) for value in values[1:])
+            yield from (c for c in changed if self._takes(c))
 
     def turned(self, case: Case) -> Iterator[Case]:
         """Yield a case of ordinary sizes, and again with the sizes of two dims exchanged."""

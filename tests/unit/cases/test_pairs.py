@@ -10,6 +10,7 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import find
 
 GELU, LU, FLOOR = find("gelu"), find("kernelbenchx/lu"), find("kernelbenchx/floor")
+EXP_MEAN = find("kernelbenchx/fused_exp_mean")
 TANH_AT_EDGES = Pair("approximate", "'tanh'", "exp_edge")
 
 
@@ -31,6 +32,23 @@ def test_a_case_tries_the_way_of_its_call_with_a_further_dtype_that_is_promised(
     assert Pairs(FLOOR, "cpu").tried(case) == {Pair("_call", "'out'", "int32")}
     unpromised = replace(case, dtype="float16", domain="extended")
     assert Pairs(FLOOR, "cpu").tried(unpromised) == frozenset()
+
+
+def test_an_unusual_value_meets_the_usual_ones_of_other_attributes():
+    pairs = Pairs(EXP_MEAN, "cpu")
+    kept = case_of(EXP_MEAN, M=4, N=4).with_attributes(keepdim=True)
+    met = {"dim as usual", "dtype as usual", "_call as usual"}
+    assert pairs.tried(kept) == {Pair("keepdim", "True", m) for m in met}
+    assert kept in [*pairs.changed_in_one(case_of(EXP_MEAN, M=4, N=4))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_cases_try_an_unusual_value_where_the_others_are_as_usual(seed):
+    published = published_case(EXP_MEAN, seed=seed, device="cpu")
+    plan = Plan(seed=seed, cases=96, promises=True)
+    dealt = deal(EXP_MEAN, plan, published, device="cpu")
+    tried = [c.settings for c in (*dealt.firsts, *dealt.others)[: dealt.total - 1]]
+    assert any(settings["dim"] is None and settings["keepdim"] for settings in tried)
 
 
 def test_a_run_of_16_cases_tries_each_way_of_the_call_with_each_further_dtype_that_is_promised():

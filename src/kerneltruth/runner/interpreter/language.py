@@ -257,6 +257,11 @@ def _scope() -> _Scope:
     return _Scope()
 
 
+def is_interpreting() -> bool:
+    """Return whether a kernel runs."""
+    return _scope().depth > 0
+
+
 @contextmanager
 def interpreting() -> Iterator[None]:
     """While inside, the language is the interpreter's."""

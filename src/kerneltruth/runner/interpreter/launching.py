@@ -13,7 +13,7 @@ from triton.runtime.errors import InterpreterError
 
 from kerneltruth.runner.interpreter import bounds, control, rewriting
 from kerneltruth.runner.interpreter.handles import make
-from kerneltruth.runner.interpreter.language import interpreting
+from kerneltruth.runner.interpreter.language import interpreting, is_interpreting
 from kerneltruth.runner.interpreter.numbers import STORAGE
 from kerneltruth.runner.interpreter.versions import adapter
 from kerneltruth.runner.unsupported import UnsupportedError
@@ -150,10 +150,14 @@ def rewrite(self: Any) -> Callable[..., Any]:
 
 
 def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call from inside a kernel; replaces `InterpretedFunction.__call__`."""
+    """Call from inside a kernel; replaces `InterpretedFunction.__call__`.
+
+    Elsewhere the compiler's functions refuse to be called, and so does this.
+    """
+    if not is_interpreting():
+        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
     try:
-        with interpreting():
-            return rewrite(self)(*args, **kwargs)
+        return rewrite(self)(*args, **kwargs)
     except (UnsupportedError, InterpreterError, control.AmbiguousTruth):
         raise
     except Exception as error:
