@@ -1,4 +1,4 @@
-"""Define the commands on findings and runs: `replay`, `minimize`, `compare`."""
+"""Define the commands on findings and runs: `replay`, `minimize`, `export`, `compare`."""
 
 from __future__ import annotations
 
@@ -75,6 +75,29 @@ def minimize(
     request = options.request(MinimizeRequest, given, path=located(finding, run))
     document = options.follow(begin(request), quiet=as_json)
     options.show_document(document, minimize_view, as_json)
+
+
+@app.command()
+def export(
+    finding: Annotated[Path, typer.Argument(help="The finding to export, by file or ID.")],
+    run: options.FindingsRun = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="The file to write, which is replaced; default: ID.finding.json."
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    device: options.NoDevice = "auto",
+    seed: options.NoSeed = 0,
+) -> None:
+    """Write a finding, its kernel and its inputs into one file, which replays anywhere."""
+    from kerneltruth.engine.export import export_finding
+    from kerneltruth.report.export_view import export_view
+    from kerneltruth.runs.lookup import located
+
+    document = export_finding(located(finding, run), out)
+    options.show_document(document, export_view, as_json)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from kerneltruth.documents.checks import (
     MinimizeDocument,
     ReplayDocument,
 )
+from kerneltruth.documents.exports import ExportDocument, ExportedFinding
 from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
@@ -27,6 +28,7 @@ from kerneltruth.documents.timing import TimeDocument
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "manifest": Manifest,
     "finding": Finding,
+    "exported-finding": ExportedFinding,
     "result": ResultLine,
     "run-tasks": RunTasks,
     "attempt": Attempt,
@@ -43,6 +45,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "generation": GenerationManifest,
     "analyze": AnalyzeDocument,
     "report": ReportDocument,
+    "export": ExportDocument,
     "compare": CompareDocument,
     "tasks": TasksDocument,
     "doctor": DoctorDocument,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +16,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.findings import load_finding
+from kerneltruth.runs.parts import load_source
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
@@ -36,24 +36,15 @@ def finding_at(path: Path) -> Finding:
 
 
 def candidate_of(path: Path, finding: Finding) -> Candidate:
-    """Return the finding's candidate, from its run.
+    """Return the finding's candidate.
 
     Raises:
         UserError: the source is not there, or is not the one that was judged.
     """
-    # Absolute: a bare file name inside `findings` has no parent.
-    source = path.absolute().parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        raise UserError(
-            f"{path}: its candidate is not at {source}; keep findings inside their run directory"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != finding.candidate.sha256:
-        raise UserError(f"{source} was changed after it was judged; judge it again with `check`")
+    source = load_source(path, finding.candidate.sha256)
     task = find(finding.task)
     return read_candidate(
-        data.decode(),
+        source,
         finding.candidate.path,
         task_names=(task.name,),
         task=task.name,

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
+from kerneltruth.documents.exports import is_exported, unsealed
 from kerneltruth.documents.model import content_hash, parse, updated
 from kerneltruth.documents.profiles import failing_with
 from kerneltruth.documents.records import Attempt, Digests, Finding
@@ -26,14 +27,14 @@ def finding_from(data: object) -> Finding:
 
 
 def load_finding(path: Path) -> Finding:
-    """Read a finding from its file.
+    """Read a finding from its file, within a run or exported.
 
     Raises:
         UserError: the file cannot be read, is damaged, or is of another schema; one line.
     """
     data = read_json(path)
     try:
-        return finding_from(data)
+        return unsealed(data).finding if is_exported(data) else finding_from(data)
     except UserError as error:
         raise UserError(
             f"{path}: {error}; give a file of RUN/findings, or judge the kernel again"

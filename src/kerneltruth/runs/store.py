@@ -18,6 +18,7 @@ from kerneltruth.documents.records import Finding, Manifest, replace
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
 from kerneltruth.runs.ledger import Keep, L, Ledger
+from kerneltruth.runs.parts import load_inputs
 
 if TYPE_CHECKING:
     import torch
@@ -169,19 +170,20 @@ def now() -> str:
 
 
 def load_snapshot(finding_path: Path) -> dict[str, torch.Tensor] | None:
-    """Return the exact inputs stored beside a finding, or None if they were too large to store.
+    """Return the exact inputs stored with a finding, or None if they were too large to store.
 
     Raises:
         UserError: the file is damaged, or holds a dtype that is unknown here.
     """
-    path = finding_path.absolute().parent.parent / "inputs" / f"{finding_path.stem}.safetensors"
-    if not path.exists():
-        return None
-    from kerneltruth.runs.tensors import from_bytes
-
     try:
-        return from_bytes(path.read_bytes())
+        data = load_inputs(finding_path)
+        if data is None:
+            return None
+        from kerneltruth.runs.tensors import from_bytes
+
+        return from_bytes(data)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"cannot read {path}: {str(error).splitlines()[0]}; replay without --from-snapshot"
+            f"cannot read the inputs of {finding_path}: {str(error).splitlines()[0]}; replay "
+            "without --from-snapshot"
         ) from error

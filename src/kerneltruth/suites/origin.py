@@ -32,6 +32,15 @@ def origin_of(task: str) -> dict[str, str | None]:
     return found if statement is None else {**found, SOURCE: statement.source}
 
 
+def needed_suite(finding: Finding) -> str | None:
+    """Return the user's suite that a replay of the finding needs beside it; None if it needs none.
+
+    A finding holds the text of a reference of the user's own.
+    """
+    environment = finding.environment
+    return None if environment.get(SOURCE) is not None else environment.get(FROM_SUITE)
+
+
 def _is_one_file(option: str) -> bool:
     """Return whether an option names a file of the user's own."""
     return suite_class(option.partition(":")[0]).any_name
