@@ -17,7 +17,7 @@ from platformdirs import user_cache_path
 
 from kerneltruth.errors import EnvironmentFault, UserError
 
-# Of a file that is read whole.
+# A larger file is refused instead of read.
 MOST_BYTES = 64 * 2**20
 
 
@@ -27,7 +27,7 @@ def cache_folder(name: str) -> Path:
 
 
 def read_regular(path: Path, *, most: int = MOST_BYTES) -> bytes:
-    """Read a file of at most so many bytes; no pipe and no device, which may never end.
+    """Read a file up to a size, but no pipe and no device, which may never end.
 
     Raises:
         OSError: it cannot be read.
