@@ -1,6 +1,7 @@
 """Every document, filled at random, is written and read again as it was."""
 
 import json
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -70,6 +71,7 @@ def values(hint):
     return _PLAIN[hint] if hint in _PLAIN else models(hint)
 
 
+@cache
 def models(kind):
     """Models of a kind; fields that may be absent are now and then."""
     if kind in _WITH_RULES:

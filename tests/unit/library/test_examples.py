@@ -11,7 +11,7 @@ import pytest
 
 import kerneltruth as kt
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("warm_servers")]
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "guides" / "library.md"
@@ -22,7 +22,7 @@ CLIPPED = "def relu(x): return x.clamp(min=0.5)"
 
 
 @pytest.fixture(scope="module")
-def names():
+def names(warm_servers):
     """The names that examples use: a judge, a right kernel, and a wrong one."""
     with kt.Judge(device="cpu", workers=2, seed=1) as judge:
         yield {"kt": kt, "judge": judge, "relu": RELU, "clipped": CLIPPED}

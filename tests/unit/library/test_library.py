@@ -9,7 +9,7 @@ import torch
 
 import kerneltruth as kt
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("warm_servers")]
 
 RIGHT = """
 import torch
@@ -101,7 +101,7 @@ def test_a_folder_is_judged_by_its_entry(folder):
 
 def test_a_named_candidate_brings_its_entry(folder):
     named = kt.NamedCandidate(folder, name="mine", entry="ops:relu")
-    with kt.Judge(device="cpu", workers=1, targets=()) as judge:
+    with kt.Judge(device="cpu") as judge:
         (report,) = judge.check_many([named], task="relu", cases=2)
     assert (report.passed, report.document.candidate.reads) == (True, ("low.py", "ops.py"))
 
@@ -194,7 +194,7 @@ def test_a_judge_takes_one_of_device_and_devices():
     ],
 )
 def test_a_wrong_option_of_time_is_one_line_and_leaves_the_judge_usable(options, said):
-    with kt.Judge(device="cpu", workers=1) as judge:
+    with kt.Judge(device="cpu") as judge:
         with pytest.raises(kt.UserError) as caught:
             judge.time(RIGHT, **{"task": "relu", **options})
 
@@ -263,7 +263,7 @@ def test_a_run_is_written_where_one_is_asked_for(tmp_path):
 
 def test_nothing_is_written_where_no_run_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with kt.Judge(device="cpu", workers=1) as judge:
+    with kt.Judge(device="cpu") as judge:
         judge.check(CLIPPED, task="relu", cases=4)
 
     assert list(tmp_path.iterdir()) == []

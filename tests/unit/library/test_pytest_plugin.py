@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("warm_servers")]
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "guides" / "pytest.md"
@@ -34,9 +34,12 @@ def run(pytester, monkeypatch):
     (found / "entry_points.txt").write_text(f"[pytest11]\n{entry.replace(chr(34), '')}\n")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}:{found.parent}")
 
-    def run(text, *options):
+    def run(text, *options, alone=False):
         pytester.makepyfile(test_kernels=KERNELS + text)
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+        given = ("-p", "no:cacheprovider", *options)
+        # In this process the server is warm already.
+        ran = pytester.runpytest_subprocess if alone else pytester.runpytest_inprocess
+        return ran(*given)
 
     return run
 
@@ -171,13 +174,38 @@ def test_options_of_the_command_win_over_marks(run):
     result.assert_outcomes(passed=1)
 
 
+# A judge in place of one that starts a server, which would not change the seed that it is given.
+SAYS_ITS_SEED = """
+from types import SimpleNamespace
+import kerneltruth.library.judge
+
+class Judge:
+    usable = True
+
+    def __init__(self, *, seed, **options):
+        self.seed = seed
+
+    def check(self, candidate, **options):
+        return SimpleNamespace(seed=self.seed)
+
+    def close(self):
+        pass
+
+kerneltruth.library.judge.Judge = Judge
+"""
+
+
 def test_processes_of_xdist_share_a_seed(run, pytester):
+    pytester.makeconftest(SAYS_ITS_SEED)
     result = run(
         "@pytest.mark.kernel(task='relu', device='cpu', cases=2)\n"
         "@pytest.mark.parametrize('number', range(4))\n"
         "def test(judge, number, worker_id):\n"
-        "    Path(__file__).with_name(f'{worker_id}-{number}').write_text(str(judge(relu).seed))\n",
+        "    Path(__file__).with_name(f'{worker_id}-{number}').write_text(\n"
+        "        str(judge.check(relu).seed)\n"
+        "    )\n",
         *("-n", "2"),
+        alone=True,
     )
 
     result.assert_outcomes(passed=4)
@@ -206,7 +234,8 @@ def test_pytest_starts_without_torch_and_without_the_library(run):
         "import sys\n"
         "def test():\n"
         "    assert 'kerneltruth.library.pytest_plugin' in sys.modules\n"
-        "    assert not {'torch', 'msgspec', 'kerneltruth.library.judge'} & {*sys.modules}\n"
+        "    assert not {'torch', 'msgspec', 'kerneltruth.library.judge'} & {*sys.modules}\n",
+        alone=True,
     )
 
     result.assert_outcomes(passed=1)

@@ -63,7 +63,7 @@ def alive(pid):
 def below(pid):
     """The processes below another: its id, theirs, and their arguments."""
     found = subprocess.run(
-        ["ps", "-eo", "ppid,pid,args"], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "ppid,pid,args"], capture_output=True, text=True, check=True
     )
     return [line for line in found.stdout.splitlines() if line.split(None, 1)[0] == str(pid)]
 
@@ -350,7 +350,8 @@ def test_a_caller_may_ignore_that_its_children_end():
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         with kt.Judge(device="cpu", workers=1) as judge:
             print(judge.check(RIGHT, **FEW).verdict)
-            told = subprocess.run(["ps", "-eo", "ppid,pid,args"], capture_output=True, text=True)
+            shown = ["ps", "-ww", "-eo", "ppid,pid,args"]
+            told = subprocess.run(shown, capture_output=True, text=True)
             for line in told.stdout.splitlines()[1:]:
                 parent, pid, args = line.split(None, 2)
                 if int(parent) == judge._link._process.pid and "library.server" in args:

@@ -6,7 +6,7 @@ import pytest
 
 import kerneltruth as kt
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("warm_servers")]
 
 REFERENCE = """
 import torch
@@ -22,7 +22,7 @@ FEW = {"cases": 8, "seed": 3}
 
 
 @pytest.fixture(scope="module")
-def judge():
+def judge(warm_servers):
     with kt.Judge(device="cpu", workers=1) as made:
         yield made
 

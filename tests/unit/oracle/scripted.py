@@ -145,6 +145,17 @@ class _Session:
         self.runner.waited.append(wait)
 
 
+# What is expected of a task's cases, for all tests of a process: each costs more than its call.
+_EXPECTED = {}
+
+
+def expectations_of(declared):
+    """The cache of a task; two tests may declare tasks of one name."""
+    kept, cache = _EXPECTED.setdefault(id(declared), (declared, ExpectationCache(Policy())))
+    assert kept is declared
+    return cache
+
+
 def session_of(declared, answer, *, source="", language="torch", ends_first=False, **runner):
     """A session whose candidate is a function of the call."""
     candidate = Candidate(
@@ -154,7 +165,7 @@ def session_of(declared, answer, *, source="", language="torch", ends_first=Fals
         declared,
         candidate,
         ScriptedRunner(answer, **runner),
-        ExpectationCache(Policy()),
+        expectations_of(declared),
         deadline_s=5.0,
         ends_first=ends_first,
     )
