@@ -7,13 +7,12 @@ import pytest
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runs.files import cache_folder, new_folder
-from kerneltruth.suites.kernelbench.suite import schema_cache
 
 
 def test_caches_lie_where_the_environment_says(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_root() == tmp_path / "kerneltruth" / "compiled"
-    assert schema_cache() == tmp_path / "kerneltruth" / "schemas"
+    assert cache_folder("schemas") == tmp_path / "kerneltruth" / "schemas"
 
 
 @pytest.mark.parametrize("unset", [None, ""])
