@@ -163,29 +163,33 @@ def _first(scene: Scene) -> str:
 _LAYOUTS = ("transposed", "strided", "row_gaps", "expanded", "misaligned", "offset")
 
 
-def _layouts_of(task: Task) -> tuple[str, ...]:
-    """Return the layouts of a task; for images, channels last comes first."""
+def layouts_of(task: Task) -> tuple[str, ...]:
+    """Return the layouts that cases of a task have; for images, channels last comes first."""
+    if not task.layouts:
+        return ()
     has_images = any(len(spec.usual) == 4 for spec in task.tensors)
     found = ("channels_last", *_LAYOUTS) if has_images else _LAYOUTS
     promised = task.promises.layouts
-    return (*promised, *(layout for layout in found if layout not in promised))
+    every = (*promised, *(layout for layout in found if layout not in promised))
+    return every if _may_expand(task) else tuple(n for n in every if n != "expanded")
+
+
+def _may_expand(task: Task) -> bool:
+    batch = {d.symbol for d in task.dims if d.role == "batch"}
+    reached = any(batch & set(spec.usual) for spec in task.tensors)
+    return reached and not task.mutates and not task.may_overwrite
 
 
 def _layouts(scene: Scene, k: int) -> Draft | None:
-    if not scene.task.layouts:
+    layouts = layouts_of(scene.task)
+    if not layouts:
         return None
-    layouts = _layouts_of(scene.task)
     layout = layouts[k % len(layouts)]
     sizes = {
         s: max(n, min(3, a.cap))
         for (s, n), a in zip(_ordinary(scene, k, "layouts").items(), scene.axes, strict=True)
     }
     sizes |= _of_several_windows(scene.task, sizes)
-    if layout == "expanded":
-        batch = {d.symbol for d in scene.task.dims if d.role == "batch"}
-        reached = any(batch & set(spec.usual) for spec in scene.task.tensors)
-        if not reached or scene.task.mutates or scene.task.may_overwrite:
-            return None
     promised = layout in scene.task.promises.layouts and k < len(layouts)
     return Draft(
         sizes=sizes,
@@ -250,6 +254,11 @@ _STRUCTURED = (
     ("zeros", 0),
     ("normal", 1),
 )
+
+
+def recipes_of(task: Task) -> tuple[str, ...]:
+    """Return the recipes that `structured` draws values by, those in the task's prompt first."""
+    return tuple(dict.fromkeys((*task.promises.recipes, *(recipe for recipe, _ in _STRUCTURED))))
 
 
 def _structured(scene: Scene, k: int) -> Draft | None:

@@ -100,7 +100,7 @@ ENTRIES: tuple[Entry, ...] = (
         "nearest_rounds",
         control="interpolate_nearest",
         fault="rounding instead of floor",
-        breaks="published",
+        breaks="shapes",
         note="right only where every position is integral, as in halving",
     ),
     control("interpolate_bilinear", "interpolate_bilinear", "both conventions for corners"),

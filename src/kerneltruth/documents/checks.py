@@ -30,7 +30,12 @@ class InterfaceDocument(Model, frozen=True, kw_only=True):
 
 
 class ObligationDocument(Model, frozen=True, kw_only=True):
-    """The result of one obligation; `case` is the first that breaks it, or that is refused."""
+    """The result of one obligation.
+
+    Attributes:
+        case: the first that breaks it, or that is refused.
+        untried: kinds within it that no case tried though others held, and why.
+    """
 
     status: Status
     promised: bool
@@ -42,6 +47,7 @@ class ObligationDocument(Model, frozen=True, kw_only=True):
     case: Case | None
     case_summary: str | None
     finding: str | None
+    untried: dict[str, str]
 
 
 class CheckDocument(Model, frozen=True, kw_only=True):

@@ -215,6 +215,8 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
         cases: how many cases held.
         reason: why it was refused or not tried; of `published`, at which sizes it was tried, if
             these are smaller than the benchmark's.
+        untried: kinds of layout, values or size within it that no case tried though others held,
+            and why.
         failure: the first case that breaks it, or that is refused.
         finding: id of the finding that shows how it is broken; None where there is none.
     """
@@ -226,6 +228,7 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
     reason: str | None = None
     failure: Judgement | None = None
     finding: str | None = None
+    untried: dict[str, str] = field(default_factory=dict)
 
 
 class Attempt(Model, frozen=True, kw_only=True):

@@ -98,6 +98,7 @@ class AuditObligation(Model, frozen=True, kw_only=True):
     cases: int
     reason: str | None
     finding: str | None
+    untried: dict[str, str]
 
 
 class AuditKernel(Model, frozen=True, kw_only=True):

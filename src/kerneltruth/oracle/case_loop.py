@@ -12,10 +12,7 @@ from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import (
-    Judgement,
-    KernelFact,
-)
+from kerneltruth.documents.records import Judgement, KernelFact
 from kerneltruth.documents.verdict import (
     Declined,
     Failed,
@@ -37,14 +34,14 @@ from kerneltruth.oracle.again import (
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.kernel_fact import (
-    kernel_fact,
-)
+from kerneltruth.oracle.kernel_fact import kernel_fact
+from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.obligations import departures
+from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.profile import Outcome, ProfileBuilder, outcome_of
-from kerneltruth.oracle.tally import Tally, not_tried
+from kerneltruth.oracle.profile import ProfileBuilder
+from kerneltruth.oracle.tally import Tally
 
 CONFIGS_ON_FIRST_CASE = 8
 # Try at most this many other cases in place of one that could not be judged.
@@ -65,17 +62,21 @@ class CaseLoop:
 
     def __init__(self, session: CandidateSession, plan: Plan) -> None:
         self.tally = Tally()
+        published = _published(session, plan)
         self.profile = ProfileBuilder(
             task=session.task,
-            published=_published(session, plan),
+            published=published,
+            kinds=Kinds(session.task, published, session.runner.device),
             contract=plan.terms,
             fails=self._fails_alike,
             is_narrowed=plan.is_narrowed,
         )
         self._session = session
         self._plan = plan
-        self._outcomes: dict[str, Outcome | None] = {}
-        self._judged: set[str] = set()
+        # By identity of the case and number of the configuration.
+        self._outcomes: dict[tuple[str, int], Outcome | None] = {}
+        self._judged: set[tuple[str, int]] = set()
+        self._called: set[str] = set()
         self._right: list[Expectation] = []
         self._total = plan.cases
         self._out_of_time: TimedOut | None = None
@@ -105,7 +106,7 @@ class CaseLoop:
             if self.tally.cases >= self._total or (plan.stop_at_first and self.profile.is_over):
                 break
             case = self.profile.open_part(planned) if plan.stop_at_first else planned
-            if case is None or case.identity in self._outcomes:
+            if case is None or case.identity in self._called:
                 continue
             for judgement in self._judge(case, count):
                 yield judgement
@@ -163,16 +164,20 @@ class CaseLoop:
         """Count a judgement; see `ProfileBuilder.add`."""
         decides = self.profile.add(judgement, dealt, simplest)
         self.tally.add(judgement, decides=decides)
-        self._outcomes[judgement.case.identity] = outcome_of(judgement.verdict)
-        self._judged.add(judgement.case.identity)
+        key = judgement.case.identity, judgement.config
+        self._outcomes[key] = outcome_of(judgement.verdict)
+        self._judged.add(key)
+        self._called.add(judgement.case.identity)
         return judgement
 
     def _fails_alike(self, like: Judgement, case: Case) -> bool:
         """Whether a case ends as a judged one did: wrong, or refused."""
         case = replace(case, domain=domain_of(self._session.task, case))
-        if case.identity not in self._outcomes:
-            self._outcomes[case.identity] = self._outcome(case, like.config)
-        return self._outcomes[case.identity] == outcome_of(like.verdict)
+        key = case.identity, like.config
+        if key not in self._outcomes:
+            self._outcomes[key] = self._outcome(case, like.config)
+            self._called.add(case.identity)
+        return self._outcomes[key] == outcome_of(like.verdict)
 
     def _outcome(self, case: Case, config: int) -> Outcome | None:
         expectation = self._session.cache.get(self._session.task, case)
@@ -223,7 +228,7 @@ class CaseLoop:
         self._total = max(dealt.total, self.tally.cases + len(dealt.firsts) * plan.grows)
         waiting = chain(dealt.firsts, self._instead(dealt.others), dealt.others)
         for case in waiting:
-            if case.identity not in self._outcomes and (taken := session.as_taken(case)):
+            if case.identity not in self._called and (taken := session.as_taken(case)):
                 yield taken
 
     def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
@@ -267,7 +272,8 @@ class CaseLoop:
         simplest = case
         if outcome_of(verdict) in ("broken", "refused"):
             simplest = self._simplest(judgement)
-            if simplest.identity in self._judged or self._is_known(judgement, simplest):
+            judged = (simplest.identity, config) in self._judged
+            if judged or self._is_known(judgement, simplest):
                 return judgement, simplest
             simplified = simplest.identity != case.identity and not isinstance(verdict, TimedOut)
             if simplified and self._plan.stop_at_first:
@@ -283,7 +289,7 @@ class CaseLoop:
 
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
         """Whether it fails without any departure, as the published inputs did: nothing is new."""
-        known = self.profile.failure_as_published(judgement)
+        known = self.profile.failure_as_published(judgement, any_config=True)
         departing = departures(self._session.task, simplest, self.profile.published)
         same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
         return same and not departing

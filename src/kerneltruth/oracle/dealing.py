@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from kerneltruth.cases.pairs import Pairs, paired
 from kerneltruth.cases.promised import Promise, promises_of
 from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
+from kerneltruth.oracle.kinds import Kind, Kinds
 from kerneltruth.oracle.obligations import Departure, departures, obligations_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.spec import Task
@@ -20,6 +22,8 @@ OFFERED = 4
 LEAST_OFFERED = 64
 # One case in eight combines promised values that are otherwise tried apart.
 PAIRED = 8
+# What a special value does depends on where it falls.
+SPECIAL_TURNS = 3
 # A kernel that takes its inputs for contiguous may be right on one of them by chance.
 TELLING_LAYOUTS = frozenset({"transposed", "strided", "row_gaps"})
 
@@ -30,7 +34,8 @@ class Deal:
 
     Attributes:
         firsts: each tries something that decides, or is promised, and that none before it tries.
-        others: those that combine promises, and then those that try something beyond the contract;
+        others: those that combine promises, then those that try something beyond the contract, and
+            then each kind of layout, values and size that had no turn yet, in turn with all else;
             more than are judged, so that they take the place of what cannot be.
         total: how many cases are judged, the published inputs among them.
     """
@@ -49,7 +54,7 @@ def deal(
     blocks: Sequence[int] = (),
     thresholds: Sequence[int] = (),
 ) -> Deal:
-    """Deal the cases: first what decides, then pairs, what lies beyond, and all else as usual.
+    """Deal the cases: first what decides, then pairs, what lies beyond, and kinds with all else.
 
     No case departs from `published`. The candidate may branch at sizes that are `thresholds`.
     """
@@ -61,14 +66,15 @@ def deal(
     untried = {d.key for d in decisive}
     firsts: list[Case] = []
     beyond: list[Case] = []
-    others: list[Case] = []
+    waiting = _Waiting(Kinds(task, published, device))
     tried = _tried(published, (), untried, promises)
     hazardous: set[Hashable] = set()
     for case in offered:
         departing = departures(task, case, published)
         new = _tried(case, departing, untried, promises) - tried
         hazards = _hazards(case, departing, plan) - hazardous
-        (firsts if new else beyond if hazards else others).append(case)
+        rest = waiting.place_of(case, departing)
+        (firsts if new else beyond if hazards else rest).append(case)
         tried |= new
         hazardous |= hazards
     if "empty" in untried - tried and not plan.strategies:
@@ -76,12 +82,41 @@ def deal(
         later = generate(task, count=LEAST_OFFERED, **chosen | {"strategies": ("empty",)})
         firsts += [case for case in later if 0 in case.sizes.values()][:1]
     total = max(plan.cases, 1 + len(firsts)) if plan.grows else plan.cases
+    more: list[Case] = []
     if any(d.obligation == "attributes" for d in decisive):
         room = min(plan.cases // PAIRED, total - 1 - len(firsts))
-        firsts, more = paired(Pairs(task, device), published, firsts, others, most=room)
-        beyond = [*more, *beyond]
-        others = [case for case in others if case not in more]
-    return Deal(firsts=tuple(firsts), others=(*beyond, *others), total=total)
+        firsts, more = paired(Pairs(task, device), published, firsts, [*waiting], most=room)
+    rest = [case for case in waiting if case not in more]
+    return Deal(firsts=tuple(firsts), others=(*more, *beyond, *rest), total=total)
+
+
+class _Waiting:
+    """Cases that try nothing that must come first: values, other kinds, and all else, in turn."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._met: set[Kind] = set()
+        self._specials: Counter[str] = Counter()
+        self._values: list[Case] = []
+        self._kinds_beside: list[Case] = []
+        self._rest: list[Case] = []
+
+    def __iter__(self) -> Iterator[Case]:
+        """Yield one of each sort in turn, and then those of the sorts that have more."""
+        sorts = zip_longest(self._values, self._kinds_beside, self._rest)
+        return (case for several in sorts for case in several if case is not None)
+
+    def place_of(self, case: Case, departing: Sequence[Departure]) -> list[Case]:
+        """Return where a case waits; from now on the kinds that it tries are no longer new."""
+        new = {*self._kinds.tried(case, departing)} - self._met
+        self._met |= new
+        special = any(d.obligation == "specials" for d in departing)
+        self._specials[case.recipe] += special
+        # Some recipes have another turn in half precision, where they tell more.
+        if case.strategy == "structured" or {kind.key for kind in new} == {"values"}:
+            return self._values
+        again = special and self._specials[case.recipe] <= SPECIAL_TURNS
+        return self._kinds_beside if new or again else self._rest
 
 
 class Deals:

@@ -114,8 +114,7 @@ def _departures(task: Task, case: Case, published: Case) -> Iterator[Departure]:
     if task.wants_gradients(case.settings):
         yield Departure(obligation="gradients", promised=task.is_core(case.settings))
     if case.layout != published.layout:
-        known = task.promises.layouts
-        yield _in_parts("layouts", promised=case.layout in known, some=bool(known))
+        yield layouts_departure(task, case.layout)
     if case.dtype != published.dtype:
         promised = case.dtype in task.promised_dtypes
         yield Departure(obligation="dtypes", part=case.dtype, promised=promised)
@@ -126,6 +125,12 @@ def _departures(task: Task, case: Case, published: Case) -> Iterator[Departure]:
         yield Departure(obligation="values", promised=task.promises.values)
     if forms or case.dims != published.dims:
         yield _in_parts("shapes", promised=task.is_core(forms), some=True)
+
+
+def layouts_departure(task: Task, layout: str) -> Departure:
+    """The departure of a case with another layout than the published inputs have."""
+    known = task.promises.layouts
+    return _in_parts("layouts", promised=layout in known, some=bool(known))
 
 
 def _in_parts(obligation: Obligation, *, promised: bool, some: bool) -> Departure:

@@ -6,27 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, cast
+from typing import cast
 
 from msgspec.structs import replace
 
 from kerneltruth.cases.published import reduction
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.profiles import NO_TURN
 from kerneltruth.documents.records import OBLIGATIONS, Judgement, Obligation, ProfileEntry
 from kerneltruth.documents.verdict import (
     OF_SEVERAL_CALLS,
-    CompileError,
-    Crashed,
-    Declined,
     Failed,
-    Passed,
-    RuntimeFault,
     TimedOut,
     UnsupportedHere,
     Verdict,
 )
 from kerneltruth.oracle.contract import Contract
 from kerneltruth.oracle.judge import wrong_form
+from kerneltruth.oracle.kinds import Kind, Kinds
 from kerneltruth.oracle.obligations import (
     BEYOND,
     Departure,
@@ -36,9 +33,9 @@ from kerneltruth.oracle.obligations import (
     obligations_of,
     without,
 )
+from kerneltruth.oracle.outcome import UNREACHED, outcome_of, reason_of
 from kerneltruth.tasks.spec import Task
 
-Outcome = Literal["held", "broken", "refused"]
 # An obligation whose cases are refused this often, and never held, is not tried again.
 REFUSALS = 3
 # Cases that fail alike without what they depart in: after this many it is not tried alone again.
@@ -51,26 +48,12 @@ ALWAYS_TRIED: frozenset[Obligation] = frozenset({"published", "interface", "memo
 REJECTIONS = 3
 # What an operator may have no meaning for: it rejects any of it alike.
 OUTSIDE: frozenset[Obligation] = frozenset({"specials", "empty"})
-UNREACHED = "none of the cases that the budget allows tries it"
 LEFT_OUT = "left out by the chosen dtypes or strategies"
 SAME_WITHOUT = "fails alike without it"
 REFUSED_WITHOUT = "refused alike without it"
 WRONG_AS_PUBLISHED = "wrong on the published inputs"
 REFUSED_AS_PUBLISHED = "refused on the published inputs"
 UNPROMISED_GRADIENTS = "the task's prompt does not promise gradients"
-
-
-def outcome_of(verdict: Verdict) -> Outcome | None:
-    """What a case says of the obligations that it tries; None where it was not judged."""
-    match verdict:
-        case Passed():
-            return "held"
-        case Failed() | Crashed() | TimedOut():
-            return "broken"
-        case CompileError() | RuntimeFault() | Declined():
-            return "refused"
-        case _:
-            return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +63,7 @@ class ProfileBuilder:
     Attributes:
         published: the case that none departs from.
         fails: calls the candidate on a simpler case: whether it ends as a judged one did.
+        kinds: what an obligation asks in several ways.
         is_narrowed: whether the plan leaves out some of what the task has.
     """
 
@@ -87,6 +71,7 @@ class ProfileBuilder:
     published: Case
     contract: Contract
     fails: Callable[[Judgement, Case], bool]
+    kinds: Kinds
     is_narrowed: bool = False
     _held: Counter[str] = field(default_factory=Counter)
     _refused: Counter[str] = field(default_factory=Counter)
@@ -97,6 +82,8 @@ class ProfileBuilder:
     _lacking: dict[str, str] = field(default_factory=dict)
     _rejected: Counter[str] = field(default_factory=Counter)
     _known: dict[str, Departure] = field(default_factory=dict)
+    _met: set[Kind] = field(default_factory=set)
+    _unmet: dict[Kind, str] = field(default_factory=dict)
     _everywhere: bool = False
 
     def __post_init__(self) -> None:
@@ -172,8 +159,9 @@ class ProfileBuilder:
         if outcome is None:
             self.leave_out(dealt, judgement.verdict)
             return False
+        departing = departures(self.task, dealt, self.published)
+        self._met.update(self.kinds.tried(dealt, departing))
         if outcome == "held":
-            departing = departures(self.task, dealt, self.published)
             self._interface(judgement, departing)
             self._hold(*({d.key for d in departing} or {"published"}), "memory")
             return False
@@ -184,6 +172,8 @@ class ProfileBuilder:
         departing = departures(self.task, case, self.published)
         for key in [d.key for d in departing] or ["published"]:
             self._unjudged.setdefault(key, reason)
+        for kind in self.kinds.tried(case, departing):
+            self._unmet.setdefault(kind, reason_of(reason))
 
     def reject(self, case: Case, reason: str) -> None:
         """Note that PyTorch's operator takes no such case."""
@@ -262,11 +252,17 @@ class ProfileBuilder:
         departing = departures(self.task, case, self.published)
         return [d for d in departing if self._held[d.key]]
 
-    def failure_as_published(self, judgement: Judgement) -> Judgement | None:
-        """The failure of the published inputs, if they are wrong, or refused, as this case is."""
+    def failure_as_published(
+        self, judgement: Judgement, *, any_config: bool = False
+    ) -> Judgement | None:
+        """The failure of the published inputs, if they are wrong, or refused, as this case is.
+
+        A kernel may be wrong under one of its configurations, and right under the others.
+        """
         known = self._failures.get("published")
-        alike = known is not None and outcome_of(known.verdict) == outcome_of(judgement.verdict)
-        return known if alike else None
+        if known is None or outcome_of(known.verdict) != outcome_of(judgement.verdict):
+            return None
+        return known if any_config or known.config == judgement.config else None
 
     def _fails_alike(self, judgement: Judgement, case: Case) -> bool:
         """Call the candidate, but not on a further draw of published inputs that failed alike."""
@@ -351,18 +347,23 @@ class ProfileBuilder:
         if key in self._broken:
             return replace(found, status="broken")
         if found.failure is not None:
-            return replace(found, status="refused", reason=_line(found.failure.verdict))
+            return replace(found, status="refused", reason=reason_of(found.failure.verdict))
         if found.cases:
             size = reduction(self.task, self.published) if key == "published" else None
-            return replace(found, reason=size)
+            return replace(found, reason=size, untried=self._untried(key))
         return replace(found, status="not_tried", reason=self._why_not(key, reason))
+
+    def _untried(self, key: str) -> dict[str, str]:
+        """The kinds within an obligation that no case tried, and why."""
+        kinds = (Kind(key, name) for name in self.kinds.within(key))
+        return {k.name: self._unmet.get(k, NO_TURN) for k in kinds if k not in self._met}
 
     def _why_not(self, key: str, reason: str) -> str:
         refused = "published" in self._failures and "published" not in self._broken
         if self._alike[key]:
             return REFUSED_WITHOUT if refused else SAME_WITHOUT
         if key in self._unjudged:
-            return _line(self._unjudged[key])
+            return reason_of(self._unjudged[key])
         if key == "gradients" and not self._known[key].promised:
             return UNPROMISED_GRADIENTS
         if not self.is_over:
@@ -377,13 +378,3 @@ def _is_of_no_dtype(departure: Departure) -> bool:
 def _place(key: str) -> tuple[int, bool]:
     obligation, _, part = key.partition(".")
     return OBLIGATIONS.index(cast(Obligation, obligation)), part == BEYOND
-
-
-def _line(verdict: Verdict) -> str:
-    if isinstance(verdict, RuntimeFault):
-        return f"{verdict.error}: {verdict.detail}".partition("\n")[0].rstrip(": ")
-    for name in ("detail", "reason", "error"):
-        said = str(getattr(verdict, name, "") or "").strip()
-        if said:
-            return said.splitlines()[0]
-    return verdict.word

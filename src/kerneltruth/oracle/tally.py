@@ -19,7 +19,6 @@ from kerneltruth.documents.verdict import (
     Verdict,
     Void,
 )
-from kerneltruth.oracle.profile import UNREACHED
 
 # A pass rests on at least this share of the planned cases, or of those the kernel was given.
 LEAST_JUDGED = 0.5
@@ -149,19 +148,3 @@ class Tally:
             return verdict
         count = f"{len(self.unanswered)} of {self.put} cases"
         return structs.replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
-
-
-def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
-    """The verdict where what decides was not tried, and nothing that decides failed.
-
-    `unjudged` is what became of a case that would have tried it; None where there was none.
-    """
-    match unjudged:
-        case Void(reason=reason) | Unrefereeable(reason=reason):
-            return Unrefereeable(reason=f"{key} was not tried: {reason}")
-        case UnsupportedHere(reason=reason) | Infra(reason=reason):
-            return structs.replace(unjudged, reason=f"{key} was not tried: {reason}")
-        case _:
-            return UnsupportedHere(
-                reason=f"{key} decides and was not tried: {UNREACHED}; ask for more with --cases"
-            )

@@ -19,7 +19,8 @@ from kerneltruth.documents.checks import (
     RefusedFile,
     ReplayDocument,
 )
-from kerneltruth.report.figures import PLAIN_TORCH, pairs
+from kerneltruth.documents.profiles import said_of_untried
+from kerneltruth.report.figures import PLAIN_TORCH, pairs, several
 from kerneltruth.report.kernel_words import whose_work
 
 DECLINED_SHOWN = 3
@@ -131,8 +132,11 @@ def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
     if by_status["held"]:
         table.add_row("held", ", ".join(by_status["held"]))
     for key, entry in by_status["held"].items():
-        if entry.reason:
-            table.add_row("", f"{key}: {entry.reason}")
+        notes = [entry.reason] if entry.reason else []
+        if entry.untried:
+            notes += [several(entry.cases, "case"), said_of_untried(entry.untried)]
+        if notes:
+            table.add_row("", f"{key}: {'; '.join(notes)}")
     for status in ("broken", "refused"):
         for key, entry in by_status[status].items():
             if status == "broken" and not entry.decisive:

@@ -8,6 +8,7 @@ from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.dealing import Deals, deal
+from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.obligations import departures, obligations_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import suites, tasks_of
@@ -91,6 +92,31 @@ def test_promises_are_combined_where_attributes_decide(contract, combines):
     found, _ = dealt(task, cases=16, contract=contract)
     new = [c for c in (*found.firsts, *found.others) if c.identity not in offered]
     assert bool(new) == combines
+
+
+@pytest.mark.parametrize("key", ["relu", "softmax", "matmul", "kernelbenchx/conv2d"])
+def test_each_layout_each_special_recipe_and_each_largest_size_has_a_turn_in_48_cases(key):
+    task = EVERY_TASK[key]
+    found, published = dealt(task, cases=48)
+    kinds = Kinds(task, published, "cpu")
+    tried = set()
+    for case in (*found.firsts, *found.others)[: found.total - 1]:
+        tried |= {k for k in kinds.tried(case, departures(task, case, published))}
+    for key in ("layouts", "specials", "shapes"):
+        assert {(key, name) for name in kinds.within(key)} <= tried
+    recipes = [name for name in kinds.within("values") if ("values", name) in tried]
+    assert len(recipes) > len(kinds.within("values")) / 2
+
+
+def test_a_third_of_the_other_turns_goes_to_cases_that_try_no_new_kind():
+    found, published = dealt(RELU, cases=48)
+    kinds = Kinds(RELU, published, "cpu")
+    met, new = set(), []
+    for case in found.others[:36]:
+        tried = {*kinds.tried(case, departures(RELU, case, published))}
+        new.append(bool(tried - met))
+        met |= tried
+    assert sum(not any_new for any_new in new) >= 12
 
 
 def test_every_case_is_dealt_once():

@@ -9,13 +9,13 @@ from scripted import RELU, declare, returned, session_of
 from kerneltruth.cases.published import published_case
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.obligations import departures
+from kerneltruth.oracle.outcome import UNREACHED
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
     REFUSED_AS_PUBLISHED,
     REFUSED_WITHOUT,
     SAME_WITHOUT,
     UNPROMISED_GRADIENTS,
-    UNREACHED,
     WRONG_AS_PUBLISHED,
     obligations_of,
 )

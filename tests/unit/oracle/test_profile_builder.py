@@ -8,23 +8,32 @@ from msgspec.structs import replace
 from scripted import RELU, declare
 
 from kerneltruth.cases.published import published_case
+from kerneltruth.documents.profiles import NO_TURN
 from kerneltruth.documents.records import Judgement, Mismatch
-from kerneltruth.documents.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
+from kerneltruth.documents.verdict import (
+    Crashed,
+    Failed,
+    Passed,
+    RuntimeFault,
+    TimedOut,
+    UnsupportedHere,
+)
 from kerneltruth.oracle.contract import CONTRACTS
+from kerneltruth.oracle.kinds import Kinds
+from kerneltruth.oracle.outcome import UNREACHED, outcome_of
 from kerneltruth.oracle.profile import (
     ALIKE,
     REFUSALS,
     REJECTIONS,
     SAME_WITHOUT,
-    UNREACHED,
     WRONG_AS_PUBLISHED,
     ProfileBuilder,
     obligations_of,
-    outcome_of,
 )
 from kerneltruth.tasks.promises import Promises
 
 PUBLISHED = published_case(RELU, seed=0, device="cpu")
+KINDS = Kinds(RELU, PUBLISHED, "cpu")
 STRIDED = replace(PUBLISHED, layout="strided", domain="extended")
 TIES = replace(PUBLISHED, recipe="ties")
 BOTH = replace(STRIDED, recipe="ties")
@@ -52,7 +61,11 @@ def is_strided(case):
 def profile_of(*judged, fails=lambda case: False):
     """The builder after these cases and verdicts."""
     builder = ProfileBuilder(
-        task=RELU, published=PUBLISHED, contract=CONTRACTS["core"], fails=Candidate(fails)
+        task=RELU,
+        published=PUBLISHED,
+        contract=CONTRACTS["core"],
+        fails=Candidate(fails),
+        kinds=KINDS,
     )
     for case, verdict in judged:
         add(builder, Judgement(case=case, verdict=verdict))
@@ -286,7 +299,7 @@ def test_entries_stand_in_the_order_of_the_obligations():
 def test_the_published_inputs_say_where_they_are_smaller_than_the_benchmarks():
     small = replace(PUBLISHED, dims=(("M", 2), ("N", 4)))
     builder = ProfileBuilder(
-        task=RELU, published=small, contract=CONTRACTS["core"], fails=Candidate()
+        task=RELU, published=small, contract=CONTRACTS["core"], fails=Candidate(), kinds=KINDS
     )
     add(builder, Judgement(case=small, verdict=Passed()))
     entry = builder.profile()["published"]
@@ -301,7 +314,11 @@ def test_the_published_inputs_at_the_benchmarks_sizes_say_nothing():
 
 def _rejected(times, contract="torch"):
     builder = ProfileBuilder(
-        task=RELU, published=PUBLISHED, contract=CONTRACTS[contract], fails=Candidate()
+        task=RELU,
+        published=PUBLISHED,
+        contract=CONTRACTS[contract],
+        fails=Candidate(),
+        kinds=KINDS,
     )
     for seed in range(times):
         case = replace(PUBLISHED, recipe="nan_injected", domain="extended", seed=seed)
@@ -321,3 +338,31 @@ def test_one_rejected_case_leaves_an_obligation_not_tried():
     builder = _rejected(1)
     assert builder.profile()["specials"].status == "not_tried"
     assert "specials" in dict(builder.undecided())
+
+
+def untried(builder, key):
+    return builder.profile()[key].untried
+
+
+def test_an_obligation_names_the_kinds_that_had_no_turn_where_others_held():
+    builder = profile_of((STRIDED, Passed()), (BOTH, Passed()))
+    others = ("transposed", "row_gaps", "expanded", "misaligned", "offset")
+    assert untried(builder, "layouts") == dict.fromkeys(others, NO_TURN)
+    assert "ties" not in untried(builder, "values")
+    assert "zero_rows" in untried(builder, "values")
+    # None of its kinds has held, and its status says so.
+    assert untried(builder, "specials") == {}
+
+
+def test_a_kind_whose_case_could_not_be_judged_says_why():
+    builder = profile_of((STRIDED, Passed()))
+    builder.leave_out(replace(STRIDED, layout="offset"), UnsupportedHere(reason="too large"))
+    assert untried(builder, "layouts")["offset"] == "too large"
+
+
+def test_the_largest_size_of_a_dim_is_a_kind_of_its_own():
+    most = {"M": 129, "N": 21847}
+    builder = profile_of((LARGER, Passed()))
+    assert [*untried(builder, "shapes")] == [f"{symbol}={n}" for symbol, n in most.items()]
+    add(builder, Judgement(case=LARGER.with_dims(N=most["N"]), verdict=Passed()))
+    assert [*untried(builder, "shapes")] == ["M=129"]

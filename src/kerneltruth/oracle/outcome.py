@@ -1,0 +1,65 @@
+"""What a verdict on a case says of the obligations that the case tries."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from kerneltruth.documents.verdict import (
+    CompileError,
+    Crashed,
+    Declined,
+    Failed,
+    Infra,
+    Passed,
+    RuntimeFault,
+    TimedOut,
+    Unrefereeable,
+    UnsupportedHere,
+    Verdict,
+    Void,
+)
+
+Outcome = Literal["held", "broken", "refused"]
+UNREACHED = "none of the cases that the budget allows tries it"
+
+
+def outcome_of(verdict: Verdict) -> Outcome | None:
+    """What a case says of the obligations that it tries; None where it was not judged."""
+    match verdict:
+        case Passed():
+            return "held"
+        case Failed() | Crashed() | TimedOut():
+            return "broken"
+        case CompileError() | RuntimeFault() | Declined():
+            return "refused"
+        case _:
+            return None
+
+
+def reason_of(verdict: Verdict) -> str:
+    """Why a case was refused or not judged, in a line."""
+    if isinstance(verdict, RuntimeFault):
+        return f"{verdict.error}: {verdict.detail}".partition("\n")[0].rstrip(": ")
+    for name in ("detail", "reason", "error"):
+        said = str(getattr(verdict, name, "") or "").strip()
+        if said:
+            return said.splitlines()[0]
+    return verdict.word
+
+
+def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
+    """The verdict where what decides was not tried, and nothing that decides failed.
+
+    `unjudged` is what became of a case that would have tried it; None where there was none.
+    """
+    match unjudged:
+        case Void(reason=reason) | Unrefereeable(reason=reason):
+            return Unrefereeable(reason=f"{key} was not tried: {reason}")
+        case UnsupportedHere(reason=reason) | Infra(reason=reason):
+            return replace(unjudged, reason=f"{key} was not tried: {reason}")
+        case _:
+            return UnsupportedHere(
+                reason=f"{key} decides and was not tried: {UNREACHED}; ask for more with --cases"
+            )
