@@ -20,6 +20,7 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     Verdict,
 )
+from kerneltruth.explain.configurations import configurations
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize.error_map import map_of
 from kerneltruth.explain.localize.evidence import FailureEvidence, Values, siblings_of
@@ -113,6 +114,7 @@ def diagnose(
         inquiry.ask_relatives(drawn)
         fault = _explain(inquiry, *again, others)
     explanation, tags = fault
+    explanation = " ".join(filter(None, (explanation, configurations(inquiry))))
     smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
         minimal=structs.replace(shrunk.value, domain=domain(shrunk.value, session.task)),

@@ -287,6 +287,47 @@ def test_the_first_case_does_not_run_under_every_one_of_many_configurations():
     assert sum(j.case.identity == first for j in judged) == CONFIGS_ON_FIRST_CASE
 
 
+def wrong_under(config, configs, wrong=lambda call: right(call) + 100):
+    launches = (Launch(kernel="k", grid=(1,), constants={}, signature={}, configs=configs),)
+    return lambda call: returned(
+        (wrong if call.config == config else right)(call), launches=launches
+    )
+
+
+def test_a_configuration_that_is_wrong_breaks_what_it_is_wrong_in_and_is_named():
+    attempt, judged, _ = tried(wrong_under(2, 3), cases=12)
+    failure = attempt.failure
+    assert (failure.config, failure.case.identity) == (2, judged[0].case.identity)
+    # What a replay compares is there, as of any failure.
+    assert failure.output_digest is not None
+    assert failure.digests
+    assert attempt.profile["published"].status == "broken"
+
+
+def test_other_configurations_that_are_right_say_nothing_of_the_wrong_one():
+    def strided(call):
+        return right(call) + 100 * (call.arguments[0].strides[-1] != 1)
+
+    attempt, _, _ = tried(wrong_under(1, 2, wrong=strided), cases=48)
+    assert attempt.profile["layouts"].status == "broken"
+    assert attempt.profile["layouts"].failure.config == 1
+    assert attempt.profile["published"].status == attempt.profile["values"].status == "held"
+
+
+def test_a_kernel_that_is_wrong_under_one_configuration_and_elsewhere_in_layouts_shows_both():
+    launches = (Launch(kernel="k", grid=(1,), constants={}, signature={}, configs=2),)
+
+    def answer(call):
+        dense = call.arguments[0].strides[-1] == 1
+        wrong = call.config == 1 or not dense
+        return returned(right(call) + 100 * wrong, launches=launches)
+
+    attempt, _, _ = tried(answer, cases=48)
+    broken = {key for key, entry in attempt.profile.items() if entry.status == "broken"}
+    assert {"published", "layouts"} <= broken
+    assert attempt.profile["values"].cases > 0
+
+
 def test_a_kernel_that_does_not_compile_for_a_target_fails_in_the_core_domain():
     refused = Observation(
         ended="returned",
