@@ -17,6 +17,8 @@ from kerneltruth.runner.child import extension_launches, kernel_work
 from kerneltruth.runner.protocol import KernelRun, KernelWork
 
 CALLS = 3
+# Namespaces of templates that cuBLAS and PyTorch instantiate, and a candidate may, too.
+SHARED_TEMPLATES = ("cutlass::", "cute::")
 # By name: how often, and seconds.
 Record = tuple[str, float]
 
@@ -46,24 +48,34 @@ def shared_out(records: Iterable[Record], own: Collection[str]) -> tuple[KernelR
     """Return the kernels of the records, most device time first.
 
     A record has a name as the profiler gives it, and seconds, for each launch of all calls; `own`
-    are names of the candidate's kernels, with their namespaces.
+    are demangled names of the candidate's kernels. Libraries instantiate the templates of CUTLASS
+    as well, so these are told apart by their arguments.
     """
-    seconds: defaultdict[str, float] = defaultdict(float)
-    launches: Counter[str] = Counter()
+    seconds: defaultdict[tuple[str, bool], float] = defaultdict(float)
+    launches: Counter[tuple[str, bool]] = Counter()
+    whole = {_compact(name) for name in own}
+    short_names = {extension_launches.qualified(name) for name in own}
     for name, took in records:
         short = extension_launches.qualified(name)
-        seconds[short] += took
-        launches[short] += 1
+        is_shared = short.startswith(SHARED_TEMPLATES)
+        key = short, _compact(name) in whole if is_shared else short in short_names
+        seconds[key] += took
+        launches[key] += 1
     return tuple(
         KernelRun(
             name=name,
-            module="" if name in own else "library",
-            own=name in own,
-            launches=-(-launches[name] // CALLS),
+            module="" if is_own else "library",
+            own=is_own,
+            launches=-(-launches[name, is_own] // CALLS),
             device_s=took / CALLS,
         )
-        for name, took in sorted(seconds.items(), key=lambda item: -item[1])
+        for (name, is_own), took in sorted(seconds.items(), key=lambda item: -item[1])
     )
+
+
+def _compact(name: str) -> str:
+    """Return a demangled name as demanglers agree on it: without result type and spaces."""
+    return name.removeprefix("void ").replace(" ", "")
 
 
 def _records(call: Callable[[], Any], device: torch.device) -> list[Record]:

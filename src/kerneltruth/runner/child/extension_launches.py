@@ -42,7 +42,7 @@ _READ_WRITE = 3
 _WORD = ctypes.c_uint64
 
 NAMELESS = "(unnamed)"
-# Told of a launch by its kernel's name and the object's path; whether to make it.
+# Told of a launch by its kernel's demangled name and the object's path; whether to make it.
 Asked = Callable[[str, str], bool]
 
 
@@ -167,12 +167,12 @@ def _hook(slot: LaunchSlot, ask: Asked) -> Any:
 
 
 def _name(library: ctypes.CDLL, function: str, kernel: int) -> str:
-    """Return a kernel's name with its namespaces, if it is known."""
+    """Return a kernel's demangled name, if it is known."""
     if function.startswith(("__cuda", "cuLaunch")):
         mangled = _drivers_name(kernel)
     else:
         mangled = _symbols_name(kernel) or _runtimes_name(library, kernel)
-    return qualified(_demangled(mangled)) if mangled else NAMELESS
+    return _demangled(mangled) if mangled else NAMELESS
 
 
 def _runtimes_name(library: ctypes.CDLL, address: int) -> bytes | None:

@@ -70,8 +70,11 @@ def launched(function: Any) -> bool:
 
 
 def launched_own(name: str, path: str) -> bool:
-    """Count the launch of a kernel that the candidate has built; whether it is to be made."""
-    count(name, os.path.basename(path), own=True)
+    """Count the launch of a kernel that the candidate has built; whether it is to be made.
+
+    Its demangled name is counted without template arguments: they may be pages long.
+    """
+    count(extension_launches.qualified(name), os.path.basename(path), own=True)
     return _State.kernels != "idle"
 
 

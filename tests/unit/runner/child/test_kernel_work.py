@@ -128,3 +128,8 @@ def test_a_kernel_that_the_candidate_has_compiled_is_counted(src, kernels, made)
     assert kernel.launches == [((1, 1, 1), (2,), 3)] * made
     work = kernel_work.collect([], seen=True)
     assert work is None if kernels == "run" else work.own == 1
+
+
+def test_a_template_that_the_candidate_instantiates_is_counted_by_its_name_alone():
+    assert kernel_work.launched_own("void cutlass::Kernel2<Gemm<float, 4> >(Params)", "/x/own.so")
+    assert counted() == {"cutlass::Kernel2": 1}
