@@ -42,6 +42,7 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.profile import ProfileBuilder
 from kerneltruth.oracle.tally import Tally
+from kerneltruth.oracle.worst_element import everywhere
 
 CONFIGS_ON_FIRST_CASE = 8
 # Try at most this many other cases in place of one that could not be judged.
@@ -295,8 +296,12 @@ class CaseLoop:
         return same and not departing
 
     def _simplest(self, judgement: Judgement) -> Case:
-        simplest = self.profile.simplest(judgement)
-        return replace(simplest, domain=domain_of(self._session.task, simplest))
+        session, simplest = self._session, self.profile.simplest(judgement)
+        inputs = session.cache.get(session.task, judgement.case).inputs
+        same = everywhere(session.task, self.profile.published, judgement, simplest, inputs)
+        if same is not None and self._fails_alike(judgement, same):
+            simplest = same
+        return replace(simplest, domain=domain_of(session.task, simplest))
 
     def _examined(
         self, judgement: Judgement, expectation: Expectation, ruling: Ruling

@@ -219,6 +219,19 @@ def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
     assert attempt.profile["shapes"].reason == "the candidate's time, 0 s, is spent"
 
 
+def test_a_rare_value_that_a_larger_size_draws_breaks_values_and_not_shapes():
+    def rarely_wrong(call):
+        x = call.tensors["x"]
+        return right(call) + ((x > 0.998) & (x < 1))
+
+    assert with_status(attempt_of(rarely_wrong, cases=96), "broken") == ["values"]
+
+
+def test_a_size_of_which_each_value_is_wrong_breaks_shapes():
+    attempt = attempt_of(lambda call: right(call) + (call.tensors["x"].shape[1] > 20))
+    assert "shapes" in with_status(attempt, "broken")
+
+
 def test_stray_writes_are_a_matter_of_memory():
     def writes(call):
         hit = Observation(ended="returned", guards_hit=("x",), results=())
