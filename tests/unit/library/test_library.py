@@ -249,6 +249,12 @@ def test_assert_correct_raises_with_the_finding():
     assert caught.value.report.kind == "value"
 
 
+def test_assert_correct_says_why_there_is_no_judgement():
+    native = "from torch.utils.cpp_extension import load_inline\ndef relu(input): return input\n"
+    with pytest.raises(kt.EnvironmentFault, match="unsupported_here: a CUDA source needs a CUDA"):
+        kt.assert_correct(native, task="relu", **FEW)
+
+
 def test_assert_correct_returns_the_report_of_a_right_kernel():
     assert kt.assert_correct(RIGHT, task="relu", **FEW).passed
 

@@ -5,6 +5,7 @@ import ast
 import pytest
 import torch
 
+from kerneltruth.errors import UserError
 from kerneltruth.suites.kernelbench.constants import constants_of_inputs, label
 from kerneltruth.suites.kernelbench.inside.facts import facts
 from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, Widening, example
@@ -151,6 +152,17 @@ def test_a_number_that_matters_has_another_value():
 def test_an_example_that_cannot_be_judged_by_says_why():
     source = LISTS.replace("for x in xs]", "for x in xs if x.add_(1) is not None]")
     assert "scaled() changes argument 1" in example(loaded(source))["trouble"]
+
+
+def test_a_reference_in_kernelbenchs_form_says_what_it_lacks(tmp_path):
+    path = tmp_path / "norm.py"
+    path.write_text("import torch\nclass Model(torch.nn.Module): pass\n")
+    with pytest.raises(UserError) as caught:
+        read_reference(path)
+    assert str(caught.value) == (
+        f"{path}: the problem does not define get_inputs and get_init_inputs; "
+        "see docs/guides/own-kernels.md"
+    )
 
 
 def test_a_reference_is_read_with_what_it_states(tmp_path):
