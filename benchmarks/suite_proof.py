@@ -23,12 +23,12 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.pytorch import eager_candidate
-from kerneltruth.tasks import core, earlier, suite, tritonbench
+from kerneltruth.tasks import core, earlier, kernelbenchx, tritonbench
 from kerneltruth.tasks.spec import Task
 
 FILES = {
     name: (folder, name.rpartition("/")[2])
-    for folder in (core.FOLDER, suite.FOLDER, tritonbench.FOLDER, earlier.FOLDER)
+    for folder in (core.FOLDER, kernelbenchx.FOLDER, tritonbench.FOLDER, earlier.FOLDER)
     for name in dict.fromkeys(folder.eager_modules.values())
 }
 SHORT = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
