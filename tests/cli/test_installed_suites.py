@@ -215,3 +215,28 @@ def test_an_error_in_a_suite_of_this_package_is_not_the_users(monkeypatch):
     monkeypatch.setattr("kerneltruth.suites.gpuemu.suite.read_corpus", lambda path: path.nothing)
     with pytest.raises(AttributeError):
         open_suite(Opening(option="gpuemu:here", runner=Runner(device="cpu")))
+
+
+NARROW = (
+    SUITE
+    + """
+    def control(self, name):
+        from kerneltruth.runner.candidate import read_candidate
+        source = "def twice(x):\\n    return x * 2 if x.is_contiguous() else x * 3\\n"
+        return read_candidate(source, "twice.py", task_names=("twice",), task="twice")
+"""
+)
+
+
+def test_an_audit_by_a_contract_flags_only_what_decides(kt, site):
+    install(site, "one", {"good": "good_suite:Good"}, good_suite=NARROW)
+    given = ("audit", "--suite", "good", "--device", "cpu", "--cases", 24, "--workers", 1, "--json")
+    assert json.loads(kt(*given).out)["summary"]["flagged"] > 0
+    assert json.loads(kt(*given, "--contract", "core").out)["summary"]["flagged"] == 0
+    assert json.loads(kt(*given, "--contract", "torch").out)["summary"]["flagged"] > 0
+
+
+def test_an_unknown_contract_is_refused_in_an_audit_of_a_suite(kt, site):
+    install(site, "one", {"good": "good_suite:Good"}, good_suite=SUITE)
+    ran = kt("audit", "--suite", "good", "--device", "cpu", "--contract", "most")
+    assert (ran.code, "--contract 'most': must be one of published" in ran.err) == (2, True)

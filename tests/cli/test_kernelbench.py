@@ -190,7 +190,7 @@ def test_what_takes_forever_does_not_outlast_the_budget_and_what_was_judged_coun
 ):
     """One problem is never laid out, one is judged without end, and one does not load."""
 
-    def stay(task, candidate, runner, cache, *, plan, until, tell):
+    def stay(task, candidate, runner, cache, *, plan, until, tell, only_decisive):
         if task.unrefereeable is not None:
             return Proof(task=task.key, category=task.category, trouble=task.unrefereeable)
         tell(Proof(task=task.key, category=task.category, cases={"float32": 3}))
