@@ -61,11 +61,21 @@ class Terms:
                 )
 
     def demanded(self, contract: ContractName) -> tuple[str, ...]:
-        """Return what decides by a contract besides its own obligations."""
+        """Return what decides by a contract besides its own obligations.
+
+        Examples:
+            >>> kt.Terms(demands={"kernel": "rule 3"}).demanded("torch")
+            ()
+        """
         return () if contract == "torch" else tuple(self.demands)
 
     def text(self, contract: ContractName) -> ContractText:
-        """Return a contract in words."""
+        """Return a contract in words.
+
+        Examples:
+            >>> kt.Terms(prompt="README.md").text("core").source
+            'README.md'
+        """
         said = TEXTS[contract]
         if contract == "published":
             said = structs.replace(said, asks=self.check, source=self.checked_by)
