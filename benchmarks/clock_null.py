@@ -37,9 +37,8 @@ from kerneltruth.clock.statistics.summary import (
 )
 from kerneltruth.documents.case import Case
 from kerneltruth.engine.benchmark.baselines import baseline_sources
-from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine, known_machine
+from kerneltruth.engine.benchmark.machine import LEAST_NOISE, DeviceWatch, Machine, known_machine
 from kerneltruth.engine.benchmark.memory import limit_memory, memory_of
-from kerneltruth.engine.benchmark.noise import LEAST_NOISE
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.catalog import opened

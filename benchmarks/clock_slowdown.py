@@ -28,8 +28,7 @@ from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import resolve_suspicion
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Interval, between_processes, enough, outcome
-from kerneltruth.engine.benchmark.machine import DeviceWatch, known_machine
-from kerneltruth.engine.benchmark.noise import LEAST_NOISE
+from kerneltruth.engine.benchmark.machine import LEAST_NOISE, DeviceWatch, known_machine
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find

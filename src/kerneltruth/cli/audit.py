@@ -12,7 +12,7 @@ from kerneltruth.errors import Interrupted
 from kerneltruth.report import exit_codes
 
 if TYPE_CHECKING:
-    from kerneltruth.engine.start import AnyAudit
+    from kerneltruth.engine.requests import AnyAudit
 
 Only = Annotated[
     list[str] | None, typer.Option("--only", help="Judge only these kernels (repeatable).")

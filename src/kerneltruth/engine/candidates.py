@@ -18,7 +18,7 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.requests import RunRequest
-from kerneltruth.engine.scheduling.local_pool import LocalPool, LocalPools
+from kerneltruth.engine.scheduling.local_pool import LocalPool, LocalPools, Then
 from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
 from kerneltruth.engine.scheduling.scheduler import (
     JUDGES_PER_GPU,
@@ -27,7 +27,6 @@ from kerneltruth.engine.scheduling.scheduler import (
     Scheduler,
     judges_at_once,
 )
-from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -71,9 +70,8 @@ def scheduler_of(
     )
 
 
-def _infra(job: EvaluationRequest, evaluation: Evaluation, reason: str) -> Evaluation:
+def _infra(_: EvaluationRequest, evaluation: Evaluation, reason: str) -> Evaluation:
     """Replace the perf stage of a right candidate that the machine failed to time."""
-    del job
     return replace(evaluation, perf=CandidateTimes(outcome="infra", detail=reason))
 
 
@@ -96,12 +94,11 @@ def local_pools(
     """
     for evaluator in evaluators:
         evaluator.warm()
-    each = max(1, judges_at_once(workers) // len(evaluators))
     return LocalPools(
         pools=[
             LocalPool(
                 work=evaluator.evaluate,
-                workers=each,
+                workers=max(1, judges_at_once(workers) // len(evaluators)),
                 then=Then(
                     wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
                     work=(stage or PerfStage)(evaluator, baselines=baselines).time,

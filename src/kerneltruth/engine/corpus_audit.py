@@ -22,7 +22,7 @@ from kerneltruth.engine.evaluator import (
 )
 from kerneltruth.engine.requests import CONTRACT, AuditRequest, Step
 from kerneltruth.engine.run_directory import environment, open_run, store_attempt
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
+from kerneltruth.engine.scheduling.scheduler import Lost, Progress
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
@@ -110,19 +110,16 @@ def _judge(
     # By task, so that a judge finds the expectations of its last job again.
     ordered = sorted(jobs, key=lambda job: job.task)
     for event in local_pools((evaluator,), workers=options.workers).run(ordered):
-        match event:
-            case Progress(news=count):
-                cases += count
-                yield Step(done=done, total=total, text=f"{cases} cases")
-            case Done(job=job, result=evaluation):
-                done += 1
-                _keep(store, job, evaluation, fingerprint)
-                verdict = evaluation.attempt.verdict.word
-                yield Step(done=done, total=total, text=f"{job.name}: {verdict}")
-            case Lost(job=job, reason=reason):
-                done += 1
-                _keep(store, job, lost(job, reason), fingerprint)
-                yield Step(done=done, total=total, text=f"{job.name}: {reason}", notable=True)
+        if isinstance(event, Progress):
+            cases += event.news
+            yield Step(done=done, total=total, text=f"{cases} cases")
+            continue
+        died = event.reason if isinstance(event, Lost) else None
+        evaluation = lost(event.job, event.reason) if isinstance(event, Lost) else event.result
+        _keep(store, event.job, evaluation, fingerprint)
+        done += 1
+        text = f"{event.job.name}: {died or evaluation.attempt.verdict.word}"
+        yield Step(done=done, total=total, text=text, notable=died is not None)
 
 
 def _keep(

@@ -174,12 +174,8 @@ def device_name(device: str) -> str:
     """Return the device's common name: the GPU's, or the CPU's."""
     if device == "cpu":
         return f"cpu ({_cpu_model()})"
-    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "-i", device.split(":")[1]]
-    try:
-        ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return device
-    return f"{device} ({ran.stdout.strip()})" if ran.returncode == 0 else device
+    name = _asked_of_driver("name", "-i", device.split(":")[1])
+    return device if name is None else f"{device} ({name.strip()})"
 
 
 def _cpu_model() -> str:
@@ -193,12 +189,17 @@ def _cpu_model() -> str:
 
 def driver_version() -> str | None:
     """Version of the NVIDIA driver, if there is one."""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    said = _asked_of_driver("driver_version")
+    return said.splitlines()[0].strip() if said else None
+
+
+def _asked_of_driver(what: str, *which: str) -> str | None:
+    query = ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader", *which]
     try:
         ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return ran.stdout.splitlines()[0].strip() if ran.returncode == 0 and ran.stdout else None
+    return ran.stdout if ran.returncode == 0 else None
 
 
 def new_runner(device: str, targets: tuple[str, ...]) -> Runner:

@@ -157,16 +157,9 @@ class Evaluator:
         sessions: Callable[..., CandidateSession] = CandidateSession,
         untimed: Callable[[Attempt, str], CandidateTimes | None] = not_timed,
     ) -> None:
-        """Warm nothing up yet.
+        """Warm nothing up yet; make a runner of the device if none is given.
 
-        Args:
-            policy: of the bounds.
-            device: of the runner that is made if none is given, as are the next two.
-            targets: for which a CPU compiles Triton kernels.
-            cache_root: where compiled kernels are kept.
-            runner: is closed with the evaluator.
-            sessions: opens a candidate's session.
-            untimed: the perf stage of an attempt that is not to be timed on a device.
+        `sessions` opens a candidate's session; `untimed` is called as `not_timed`.
         """
         self._sessions, self._untimed = sessions, untimed
         self.runner = runner or Runner(
@@ -197,28 +190,23 @@ class Evaluator:
         """Judge one candidate; `report(n)` is called as cases are judged."""
         task = find(job.task)
         with checking(self.runner.device) if job.timed else contextlib.nullcontext():
-            return self._judge(task, job, report)
-
-    def _judge(
-        self, task: Task, job: EvaluationRequest, report: Callable[[int], None]
-    ) -> Evaluation:
-        try:
-            with self._sessions(
-                task,
-                job.candidate,
-                self.runner,
-                self.cache,
-                deadline_s=job.plan.deadline_s,
-                # A process that waits to time gets the device alone here.
-                ends_first=job.timed,
-                controls=self.controls,
-            ) as session:
-                return self._evaluate(session, task, job, report)
-        except MemoryError as error:
-            return lost(job, f"the judge ran out of memory: {error}")
-        finally:
-            if job.timed:
-                self.controls.close(wait=True)
+            try:
+                with self._sessions(
+                    task,
+                    job.candidate,
+                    self.runner,
+                    self.cache,
+                    deadline_s=job.plan.deadline_s,
+                    # A process that waits to time gets the device alone here.
+                    ends_first=job.timed,
+                    controls=self.controls,
+                ) as session:
+                    return self._evaluate(session, task, job, report)
+            except MemoryError as error:
+                return lost(job, f"the judge ran out of memory: {error}")
+            finally:
+                if job.timed:
+                    self.controls.close(wait=True)
 
     def _evaluate(
         self,

@@ -10,17 +10,16 @@ from msgspec.structs import replace
 from kerneltruth.documents.checks import MinimizeDocument
 from kerneltruth.documents.records import Finding, Judgement
 from kerneltruth.documents.verdict import Failed, Infra, UnsupportedHere, Verdict, is_bad
-from kerneltruth.engine.devices import cache_root, choose_device
-from kerneltruth.engine.evaluator import Evaluator
+from kerneltruth.engine.devices import begin, choose_device, new_runner
 from kerneltruth.engine.replay import judge_again
 from kerneltruth.engine.requests import Events, MinimizeRequest, Step
 from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer.smallest import script_of
-from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
+from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.suites.origin import for_findings
 from kerneltruth.suites.pytorch import control_of
@@ -41,18 +40,10 @@ def minimize_finding(request: MinimizeRequest) -> Events[MinimizeDocument]:
 def _minimize(request: MinimizeRequest) -> Events[MinimizeDocument]:
     path, total = request.path, request.evaluations
     finding = finding_at(path)
-    evaluator = Evaluator(
-        device=choose_device(request.device),
-        targets=targets_of((finding,)),
-        policy=Policy(),
-        cache_root=cache_root(),
-    )
-    try:
-        evaluator.start()
+    with new_runner(choose_device(request.device), targets_of((finding,))) as runner:
+        begin(runner)
         yield Step(done=0, total=total, text="running the finding again")
-        found = _find_smallest(evaluator, finding, request)
-    finally:
-        evaluator.close()
+        found = _find_smallest(runner, finding, request)
     script = request.script or path.with_suffix(".py")
     _write(script, found.script)
     yield Step(done=total, total=total, text=f"wrote {script}")
@@ -81,16 +72,16 @@ class _Smallest:
     script: str
 
 
-def _find_smallest(evaluator: Evaluator, finding: Finding, request: MinimizeRequest) -> _Smallest:
+def _find_smallest(runner: Runner, finding: Finding, request: MinimizeRequest) -> _Smallest:
     task, candidate = find(finding.task), candidate_of(request.path, finding)
     cache = cache_for(finding)
     with CandidateSession(
         task,
         candidate,
-        evaluator.runner,
+        runner,
         cache,
         deadline_s=request.deadline_s,
-        controls=Controls(evaluator.runner, cache, control_of),
+        controls=Controls(runner, cache, control_of),
     ) as session:
         verdict = _failing(session, finding, request.path)
         failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)

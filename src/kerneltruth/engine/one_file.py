@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -21,7 +20,7 @@ from kerneltruth.documents.checks import (
 )
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, model_of, plain
-from kerneltruth.documents.records import Attempt, Judgement, ProfileEntry
+from kerneltruth.documents.records import Attempt, ProfileEntry
 from kerneltruth.documents.verdict import Failed, Passed, TimedOut, Unrefereeable, Verdict
 from kerneltruth.engine.evaluator import (
     BRIEF,
@@ -49,7 +48,7 @@ from kerneltruth.engine.run_directory import (
     store_attempt,
 )
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -64,11 +63,7 @@ from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.registry import elsewhere, find
 from kerneltruth.tasks.spec import Task
 
-EFFORTS: Final[dict[Explain, DiagnosisEffort | None]] = {
-    "full": FULL,
-    "brief": BRIEF,
-    "none": None,
-}
+EFFORTS: Final[dict[Explain, DiagnosisEffort | None]] = {"full": FULL, "brief": BRIEF, "none": None}
 
 
 def judge_file(
@@ -79,20 +74,15 @@ def judge_file(
         options = replace(options, suite=suite)
         policy = choose_policy(options.bounds, tf32=options.tf32)
         evaluator = Evaluator(policy=policy, runner=runner)
-        machine = functools.partial(environment, runner.device)
-        return (yield from judge(options, evaluator, machine, start)).document
+        return (yield from judge(options, evaluator, start)).document
 
 
 def judge(
-    options: CheckRequest,
-    evaluator: Evaluator,
-    machine: Callable[[], Mapping[str, str | None]],
-    start: float,
+    options: CheckRequest, evaluator: Evaluator, start: float
 ) -> Generator[Step, None, Judged]:
     """Judge a candidate of an open suite, with the policy of the request.
 
-    `machine` returns the fingerprint of this machine, which takes a while; `start` is when the
-    command began, on the monotonic clock.
+    `start` is when the command began, on the monotonic clock.
 
     Raises:
         CandidateError: the source is no candidate for the task.
@@ -101,9 +91,12 @@ def judge(
     job = job_of(options, evaluator.cache.policy)
     yield from learned(options.suite)
     if options.keep:
-        return (yield from _stored(options, evaluator, job, machine, start))
+        with run_of(options, evaluator, [job]) as store:
+            return (yield from judge_into(store, options, evaluator, job, start))
     attempt, script = yield from _judge(evaluator, job, options)
-    found = findings_in(attempt, machine(), policy=evaluator.cache.policy)
+    found = findings_in(
+        attempt, environment(evaluator.runner.device), policy=evaluator.cache.policy
+    )
     return _judged(options, found, None, start, script)
 
 
@@ -117,38 +110,28 @@ def learned(suite: str | None) -> Iterator[Step]:
             yield Step(done=0, total=1, text=text, notable=True)
 
 
-def _stored(
-    options: CheckRequest,
-    evaluator: Evaluator,
-    job: EvaluationRequest,
-    machine: Callable[[], Mapping[str, str | None]],
-    start: float,
-) -> Generator[Step, None, Judged]:
-    with run_of(options, evaluator, [job]) as store:
-        known = job.name in store.done()
-        judged = yield from judge_into(store, options, evaluator, job, machine, start)
-        if not known:
-            store.finish()
-        return judged
-
-
+@contextlib.contextmanager
 def run_of(
     options: CheckRequest, evaluator: Evaluator, jobs: Sequence[EvaluationRequest]
-) -> contextlib.AbstractContextManager[RunStore[ResultLine]]:
-    """Begin the run of these jobs, or go on with it."""
+) -> Iterator[RunStore[ResultLine]]:
+    """Begin the run of these jobs, or go on with it; it is finished once anything was judged."""
     policy, runner = evaluator.cache.policy, evaluator.runner
     each = [
         [job.candidate.sha256, plain(job.plan), plain(policy), runner.device, runner.targets]
         for job in jobs
     ]
-    return open_run(
+    with open_run(
         options.out,
         command="check",
         identity=content_hash(each[0] if len(each) == 1 else each),
         device=runner.device,
         seed=options.seed,
         keep=read_line,
-    )
+    ) as store:
+        known = store.done()
+        yield store
+        if not known.issuperset(job.name for job in jobs):
+            store.finish()
 
 
 def judge_into(
@@ -156,7 +139,6 @@ def judge_into(
     options: CheckRequest,
     evaluator: Evaluator,
     job: EvaluationRequest,
-    machine: Callable[[], Mapping[str, str | None]],
     start: float,
 ) -> Generator[Step, None, Judged]:
     """Judge a job of a run, or return what the run holds of it already."""
@@ -164,7 +146,8 @@ def judge_into(
     if done:
         return _read_again(options, done[0], store.path)
     attempt, script = yield from _judge(evaluator, job, options)
-    found = store_attempt(store, job, attempt, machine(), policy=evaluator.cache.policy)
+    here = environment(evaluator.runner.device)
+    found = store_attempt(store, job, attempt, here, policy=evaluator.cache.policy)
     return _judged(options, found, store.path, start, script)
 
 
@@ -286,23 +269,20 @@ def _judge(
                     text = "looking for the smallest failing case"
                     yield Step(done=total, total=total, text=text)
                 case CandidateJudged(attempt=attempt, cases=cases, diagnosis=found):
-                    if found is not None and attempt.failure is not None and not options.keep:
-                        script = _script(session, attempt.failure, found)
+                    failure = attempt.failure
+                    if found is not None and failure is not None and not options.keep:
+                        script = script_of(
+                            session,
+                            found.minimal,
+                            failure.verdict,
+                            explanation=found.explanation,
+                            config=failure.config,
+                        )
     if not (cases or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
         )
     return attempt, script
-
-
-def _script(session: CandidateSession, failure: Judgement, found: Diagnosis) -> str:
-    return script_of(
-        session,
-        found.minimal,
-        failure.verdict,
-        explanation=found.explanation,
-        config=failure.config,
-    )
 
 
 def check_document(

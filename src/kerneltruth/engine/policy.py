@@ -45,15 +45,13 @@ def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
     known = tuple(
         dtype
         for dtype in (*task.dtypes, *task.extended_dtypes)
-        if all(f"{task.key}/{name}" in policy.calibration for name in _float_outputs(task, dtype))
+        if all(
+            f"{task.key}/{name}" in policy.calibration
+            for name in FLOOR_ULPS.keys() & {output.parts_at(dtype) for output in task.outputs}
+        )
     )
     if not known:
         raise UserError(
             f"--bounds calibrated: no control of {task.name} has been measured; use --bounds spread"
         )
     return known
-
-
-def _float_outputs(task: Task, dtype: str) -> set[str]:
-    names = {o.parts_at(dtype) for o in task.outputs}
-    return names & set(FLOOR_ULPS)

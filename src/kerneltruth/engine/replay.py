@@ -12,20 +12,19 @@ from kerneltruth.documents import records
 from kerneltruth.documents.checks import ReplayDocument, ReplayResult
 from kerneltruth.documents.records import OBLIGATIONS, Finding
 from kerneltruth.documents.verdict import CompileError, Failed, FailKind, Verdict, is_bad
-from kerneltruth.engine.devices import cache_root, choose_device
-from kerneltruth.engine.evaluator import Evaluator
+from kerneltruth.engine.devices import begin, choose_device, new_runner
 from kerneltruth.engine.requests import Events, ReplayRequest, Step
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
-from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import load_verdict
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
+from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import load_snapshot
 from kerneltruth.suites.origin import for_findings
@@ -45,19 +44,15 @@ def replay_findings(request: ReplayRequest) -> Events[ReplayDocument]:
 def _replay_all(files: Iterable[Path], request: ReplayRequest) -> Events[ReplayDocument]:
     found = [(path, finding_at(path)) for path in files]
     here = choose_device(request.device)
-    targets = targets_of(finding for _, finding in found)
-    evaluator = Evaluator(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
     results: list[ReplayResult] = []
-    try:
-        evaluator.start()
+    with new_runner(here, targets_of(finding for _, finding in found)) as runner:
+        begin(runner)
         now = environment(here)
         for path, finding in found:
-            result = _replay(evaluator, path, finding, now, request)
+            result = _replay(runner, path, finding, now, request)
             results.append(result)
             said = f"{finding.id}: {'reproduced' if result.reproduced else result.reason}"
             yield Step(done=len(results), total=len(found), text=said)
-    finally:
-        evaluator.close()
     return ReplayDocument(
         findings=len(results),
         reproduced=sum(r.reproduced for r in results),
@@ -75,17 +70,17 @@ def _files_of(request: ReplayRequest) -> list[Path]:
     if wanted is None:
         return files
     found = {path: load_finding(path).obligations for path in files}
-    chosen = [path for path, broken in found.items() if _is_among(wanted, broken)]
+    # `dtypes` stands for each of its parts.
+    chosen = [
+        path
+        for path, broken in found.items()
+        if any(wanted in (key, key.partition(".")[0]) for key in broken)
+    ]
     if not chosen:
         others = ", ".join(dict.fromkeys(key for broken in found.values() for key in broken))
         known = f"they break {others}" if others else "an earlier version recorded none"
         raise UserError(f"--obligation {wanted}: no finding breaks it; {known}")
     return chosen
-
-
-def _is_among(wanted: str, obligations: Iterable[str]) -> bool:
-    """Tell whether an obligation is among others; `dtypes` stands for each of its parts."""
-    return any(wanted in (key, key.partition(".")[0]) for key in obligations)
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
@@ -104,7 +99,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _replay(
-    evaluator: Evaluator,
+    runner: Runner,
     path: Path,
     finding: Finding,
     now: Mapping[str, str | None],
@@ -118,9 +113,7 @@ def _replay(
         expectation = _from_snapshot(cache, path, finding, expectation)
     elif finding.digests.inputs and result.inputs == "differ":
         return records.replace(result, reason=_what_differs(finding, expectation))
-    with CandidateSession(
-        task, candidate, evaluator.runner, cache, deadline_s=request.deadline_s
-    ) as session:
+    with CandidateSession(task, candidate, runner, cache, deadline_s=request.deadline_s) as session:
         verdict, digest = judge_again(session, finding, expectation)
     output = _output(finding, digest, now)
     reason = _why_not_reproduced(finding, verdict, output)

@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
-from kerneltruth.documents.checks import CheckDocument, RefusedFile
+from kerneltruth.documents.checks import (
+    CheckDocument,
+    ChecksDocument,
+    MinimizeDocument,
+    RefusedFile,
+    ReplayDocument,
+)
 from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.records import Finding
+from kerneltruth.documents.runs import AuditDocument, RunDocument
+from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
+from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.errors import UserError
 
 STAGES = ("call", "exe", "perf")
@@ -25,8 +34,18 @@ Explain = Literal["full", "brief", "none"]
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
+D = TypeVar("D")
+AnyAudit: TypeAlias = AuditDocument | SuiteDocument | TimedSuiteDocument
+
+
+class EngineRequest(Generic[D]):
+    """What a command, a test or a service wants; its steps end in a document of the type `D`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRequest:
+class CheckRequest(EngineRequest[CheckDocument]):
     """Judge one kernel file.
 
     Attributes:
@@ -59,7 +78,7 @@ class CheckRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksRequest:
+class ChecksRequest(EngineRequest[ChecksDocument]):
     """Judge several kernel files, and those of folders.
 
     Attributes:
@@ -72,7 +91,7 @@ class ChecksRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(EngineRequest[RunDocument]):
     """Judge many candidates in stages.
 
     Attributes:
@@ -121,7 +140,7 @@ def stages_until(last: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequest:
+class AuditRequest(EngineRequest[AnyAudit]):
     """Judge the corpus; or prove, or time, the functions of a suite.
 
     Attributes:
@@ -145,7 +164,7 @@ class AuditRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeRequest:
+class TimeRequest(EngineRequest[TimeDocument]):
     """Time one kernel file beside its baselines.
 
     Attributes:
@@ -175,7 +194,7 @@ class TimeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRequest:
+class ReplayRequest(EngineRequest[ReplayDocument]):
     """Run findings again.
 
     Attributes:
@@ -192,7 +211,7 @@ class ReplayRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinimizeRequest:
+class MinimizeRequest(EngineRequest[MinimizeDocument]):
     """Find the smallest failing case of a finding, and write a script that shows it.
 
     Attributes:
@@ -224,9 +243,6 @@ class NumberedRequest:
     def timed(self) -> bool:
         """Whether it is to be timed, which one judge of a device does."""
         return isinstance(self.request, TimeRequest)
-
-
-D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,8 +32,6 @@ from kerneltruth.tasks.registry import find
 
 if TYPE_CHECKING:
     from kerneltruth.engine.evaluator import EvaluationRequest
-
-FOLDER = Path("runs")
 
 
 def suite_hash() -> str:
@@ -96,6 +95,7 @@ def _open(
     return RunStore.create(out or new_folder(command), manifest, keep=keep)
 
 
+@functools.cache
 def environment(device: str) -> dict[str, str | None]:
     """Return the fingerprint of this machine for results on `device`."""
     return environment_fingerprint(
@@ -194,7 +194,7 @@ def store_attempt(
     return found
 
 
-def last_failed(candidates: Path, folder: Path = FOLDER) -> frozenset[str]:
+def last_failed(candidates: Path, folder: Path = Path("runs")) -> frozenset[str]:
     """Return the origins of candidates that did not pass in the newest run of these candidates.
 
     Raises:

@@ -99,8 +99,7 @@ class JudgeService:
             tell: called once for each request that is not cancelled, with its number and answer.
 
         Raises:
-            UserError: another spelling.
-            EnvironmentFault: there is no such device.
+            UserError, EnvironmentFault: as of `choose_devices`.
         """
         targets = choose_targets(targets)
         self._lanes = [

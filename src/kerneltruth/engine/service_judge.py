@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from kerneltruth.engine.requests import (
     TimeRequest,
     result_of,
 )
-from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import CandidateError, EnvironmentFault
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.host import Runner
@@ -83,21 +81,17 @@ class ServiceJudge:
         return judged
 
     def _judged(self, options: CheckRequest) -> Judged:
-        start = time.monotonic()
+        start, device = time.monotonic(), self._runner.device
         try:
-            with self._room():
+            # A GPU is left to what is timed on it.
+            with contextlib.nullcontext() if device == "cpu" else checking(device):
                 options = replace(options, suite=self._suite.open(options.suite))
                 evaluator = self._evaluator(options)
-                return result_of(self._judge(options, evaluator, lambda: self._machine, start))
+                return result_of(self._judge(options, evaluator, start))
         except CandidateError as error:
             return not_judged(options, CompileError(detail=str(error)))
         except MemoryError as error:
             return not_judged(options, Infra(reason=f"the judge ran out of memory: {error}"))
-
-    def _room(self) -> contextlib.AbstractContextManager[None]:
-        """Leave a GPU to what is timed on it."""
-        device = self._runner.device
-        return contextlib.nullcontext() if device == "cpu" else checking(device)
 
     def _evaluator(self, options: CheckRequest) -> Evaluator:
         policy = choose_policy(options.bounds, tf32=options.tf32)
@@ -108,10 +102,6 @@ class ServiceJudge:
             made = Evaluator(policy=policy, runner=self._runner)
             self._evaluators = kept | {about: made}
         return self._evaluators[about]
-
-    @functools.cached_property
-    def _machine(self) -> Mapping[str, str | None]:
-        return environment(self._runner.device)
 
 
 class OpenSuite:

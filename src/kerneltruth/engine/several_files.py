@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from kerneltruth.engine.requests import (
     FileEnded,
     Step,
 )
-from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
 from kerneltruth.runner.host import Runner
@@ -31,7 +29,6 @@ from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.reading import is_passed_over
 
 Ended = CheckDocument | RefusedFile
-Machine = Callable[[], Mapping[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,29 +58,23 @@ def judge_files(request: ChecksRequest, runner: Runner, start: float) -> Events[
             return _document((yield from _judged_in(None, found, evaluator)), start, None)
         yield from learned(suite)
         with run_of(each, evaluator, [file.job for file in files]) as store:
-            known = store.done()
             ended = yield from _judged_in(store, found, evaluator)
-            if not known.issuperset(file.job.name for file in files):
-                store.finish()
-            return _document(ended, start, store.path)
+        return _document(ended, start, store.path)
 
 
 def _judged_in(
     store: RunStore[ResultLine] | None, found: list[FileToJudge | RefusedFile], evaluator: Evaluator
 ) -> Generator[Step, None, list[Ended]]:
-    machine: Machine = functools.cache(functools.partial(environment, evaluator.runner.device))
     ended: list[Ended] = []
     for file in found:
-        path = file.path if isinstance(file, RefusedFile) else str(file.options.file)
         result: Ended
         if isinstance(file, RefusedFile):
-            result = file
+            path, result = file.path, file
         else:
+            path, start = str(file.options.file), time.monotonic()
             assert store is not None
             try:
-                judged = yield from judge_into(
-                    store, file.options, evaluator, file.job, machine, time.monotonic()
-                )
+                judged = yield from judge_into(store, file.options, evaluator, file.job, start)
                 result = judged.document
             except UserError as error:
                 result = RefusedFile(path=path, reason=str(error))

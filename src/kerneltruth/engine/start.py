@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
 from kerneltruth.documents.checks import (
     CheckDocument,
@@ -19,8 +19,8 @@ from kerneltruth.documents.checks import (
     MinimizeDocument,
     ReplayDocument,
 )
-from kerneltruth.documents.runs import AuditDocument, RunDocument
-from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
+from kerneltruth.documents.runs import RunDocument
+from kerneltruth.documents.suites import TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.engine.devices import (
     ALL,
@@ -32,9 +32,12 @@ from kerneltruth.engine.devices import (
 )
 from kerneltruth.engine.requests import (
     EXECUTORS,
+    AnyAudit,
     AuditRequest,
     CheckRequest,
     ChecksRequest,
+    D,
+    EngineRequest,
     Events,
     MinimizeRequest,
     ReplayRequest,
@@ -44,34 +47,8 @@ from kerneltruth.engine.requests import (
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 
-D = TypeVar("D")
-AnyAudit = AuditDocument | SuiteDocument | TimedSuiteDocument
-Request = (
-    CheckRequest
-    | ChecksRequest
-    | RunRequest
-    | AuditRequest
-    | TimeRequest
-    | ReplayRequest
-    | MinimizeRequest
-)
 
-
-@overload
-def run(request: CheckRequest) -> Events[CheckDocument]: ...
-@overload
-def run(request: ChecksRequest) -> Events[ChecksDocument]: ...
-@overload
-def run(request: RunRequest) -> Events[RunDocument]: ...
-@overload
-def run(request: AuditRequest) -> Events[AnyAudit]: ...
-@overload
-def run(request: TimeRequest) -> Events[TimeDocument]: ...
-@overload
-def run(request: ReplayRequest) -> Events[ReplayDocument]: ...
-@overload
-def run(request: MinimizeRequest) -> Events[MinimizeDocument]: ...
-def run(request: Request) -> Events[Any]:
+def run(request: EngineRequest[D]) -> Events[D]:
     """Execute a request: yield steps and return the document of the command's `--json`.
 
     Nothing begins before the first step is taken; closing the generator stops all work.
@@ -80,21 +57,8 @@ def run(request: Request) -> Events[Any]:
         UserError: the request is wrong.
         EnvironmentFault: this machine cannot do it.
     """
-    match request:
-        case CheckRequest():
-            return _check(request, request)
-        case ChecksRequest():
-            return _check(request, request.each)
-        case RunRequest():
-            return _run(request)
-        case AuditRequest():
-            return _audit(request)
-        case TimeRequest():
-            return _time(request)
-        case ReplayRequest():
-            return _replay(request)
-        case MinimizeRequest():
-            return _minimize(request)
+    steps: Callable[[Any], Events[D]] = _STEPS[type(request)]
+    return steps(request)
 
 
 @contextlib.contextmanager
@@ -121,11 +85,10 @@ def on_one_thread(steps: Events[D]) -> Events[D]:
         torch.set_num_threads(threads)
 
 
-def _check(
-    request: CheckRequest | ChecksRequest, options: CheckRequest
-) -> Events[CheckDocument | ChecksDocument]:
+def _check(request: CheckRequest | ChecksRequest) -> Events[CheckDocument | ChecksDocument]:
     """Judge one file, or several."""
     start = time.monotonic()
+    options = request.each if isinstance(request, ChecksRequest) else request
     if options.domain not in ("core", "extended"):
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
     if isinstance(request, CheckRequest) and options.source is None:
@@ -156,16 +119,15 @@ def _run(options: RunRequest) -> Events[RunDocument]:
     if options.device == ALL and options.executor != "local":
         raise UserError(f"--device {ALL}: Ray hands out GPUs itself; leave out --device")
     runners = [new_runner(name, options.targets) for name in choose_devices((options.device,))]
-    try:
+    with contextlib.ExitStack() as ending:
+        for runner in runners:
+            ending.callback(runner.close)
         # From here on the runners' processes import torch, in parallel with this one.
         for runner in runners if options.executor == "local" else ():
             begin(runner, timed="perf" in options.stages)
         from kerneltruth.engine.submissions import judge_submissions
 
         return (yield from on_one_thread(judge_submissions(options, runners, start)))
-    finally:
-        for runner in runners:
-            runner.close()
 
 
 def _audit(options: AuditRequest) -> Events[AnyAudit]:
@@ -248,3 +210,14 @@ def _require_file(path: Path) -> None:
 def _compiles(options: TimeRequest) -> bool:
     """Return whether torch compiles a baseline; its compiler takes long to import."""
     return not options.baselines or any(name.startswith("compile") for name in options.baselines)
+
+
+_STEPS: dict[type[Any], Callable[[Any], Events[Any]]] = {
+    CheckRequest: _check,
+    ChecksRequest: _check,
+    RunRequest: _run,
+    AuditRequest: _audit,
+    TimeRequest: _time,
+    ReplayRequest: _replay,
+    MinimizeRequest: _minimize,
+}

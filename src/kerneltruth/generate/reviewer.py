@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.lines import Labels
 from kerneltruth.engine.candidates import CandidateScheduler, evaluations, local_pools
-from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.requests import CASES
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
@@ -100,9 +100,10 @@ class Reviewer:
             untimed=lambda job, evaluation, reason: evaluation,
         )
         for job, evaluation in evaluations(pools, jobs.values()):
-            review = self._review_of(job, evaluation)
+            review = review_of(find(job.task), evaluation)
             for each in waiting[job.name]:
-                yield Reviewed(exchange=each, review=review)
+                spoilt = review.outcome == "infra"
+                yield Reviewed(exchange=each, review=None if spoilt else review)
 
     def _entry(self, exchange: Exchange) -> Entry:
         name = exchange.task.removeprefix(f"{self._suite}/")
@@ -129,7 +130,3 @@ class Reviewer:
             effort=EFFORT,
             timed=self._runner.device != "cpu",
         )
-
-    def _review_of(self, job: EvaluationRequest, evaluation: Evaluation) -> Review | None:
-        review = review_of(find(job.task), evaluation)
-        return None if review.outcome == "infra" else review

@@ -73,11 +73,9 @@ def run_parents() -> tuple[Path, ...]:
 
 
 def new_folder(command: str, parents: Sequence[Path] = ()) -> Path:
-    """Create a new directory for what a command writes.
+    """Create a new directory for what a command writes, in the first parent that can be written.
 
-    Args:
-        command: for which it is named.
-        parents: the first that can be written is used; by default `runs/`, and a temporary folder.
+    By default that is `runs/`, or else a temporary folder.
 
     Raises:
         EnvironmentFault: none can be made here.

@@ -11,8 +11,7 @@ from functools import partial
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, in_parallel
-from kerneltruth.engine.benchmark.baselines import process_of
+from kerneltruth.engine.benchmark.baselines import BaselineProcesses, in_parallel, process_of
 from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, DeviceMemory, memory_of
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate

@@ -26,13 +26,16 @@ from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
-from kerneltruth.engine.benchmark.measured import Measured, concluded, retimed, times_of
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import (
     FinishedBenchmark,
+    Measured,
+    concluded,
     finished,
+    retimed,
     shape_document,
+    times_of,
 )
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.engine.requests import result_of

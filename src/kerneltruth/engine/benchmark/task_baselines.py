@@ -17,11 +17,12 @@ from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import left_out
 from kerneltruth.documents.case import Case
-from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, SharedChild
 from kerneltruth.engine.benchmark.baselines import (
     CANDIDATE,
     COMPILED,
     PYTORCH,
+    BaselineProcesses,
+    SharedChild,
     process_of,
 )
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, start_again

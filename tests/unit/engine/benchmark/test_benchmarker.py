@@ -19,8 +19,8 @@ from kerneltruth.documents.timing import BaselineTime, GradedCalls, ShapeTimes
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, NearLimit
-from kerneltruth.engine.benchmark.measured import retimed
 from kerneltruth.engine.benchmark.setup import TimingSetup
+from kerneltruth.engine.benchmark.shape_document import retimed
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find

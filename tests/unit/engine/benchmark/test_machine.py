@@ -14,15 +14,17 @@ from kerneltruth.clock.protocol.sides import SideError
 from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.machine import (
+    NULL_COPIES,
     DeviceWatch,
     Instruments,
     Machine,
     MachineFacts,
+    Noise,
     is_known,
     known_machine,
+    measure_noise,
 )
 from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, limit_memory, memory_of
-from kerneltruth.engine.benchmark.noise import NULL_COPIES, Noise, measure_noise
 from kerneltruth.tasks.registry import find
 
 CEILINGS = Ceilings(

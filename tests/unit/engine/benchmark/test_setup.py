@@ -14,8 +14,7 @@ from kerneltruth.clock.protocol.sides import Graphs, Readiness, ShownResult, Sid
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.model import plain
-from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, SharedChild
-from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.baselines import BaselineProcesses, SharedChild, baseline_sources
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO, TimingSetup
 from kerneltruth.engine.benchmark.task_baselines import KNOWN, TaskBaselines
 from kerneltruth.runner.protocol import Observation, TensorResult

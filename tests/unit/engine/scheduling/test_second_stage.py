@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.local_pool import LocalPool, Then
 from kerneltruth.engine.scheduling.scheduler import Done, Lost
-from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import EnvironmentFault, InternalError
 
 pytestmark = pytest.mark.processes
