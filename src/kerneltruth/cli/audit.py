@@ -40,6 +40,7 @@ PeerChecks = Annotated[bool, typer.Option(help="Run the peers' checks on the sam
 def audit(
     as_json: options.AsJson = False,
     device: options.Device = "auto",
+    isolation: options.Isolation = None,
     seed: options.Seed = 0,
     out: options.Out = None,
     workers: options.Workers = None,

@@ -60,6 +60,7 @@ def check(
     annotations: options.Annotations = False,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
+    isolation: options.Isolation = None,
     seed: options.DrawnSeed = None,
     out: options.Out = None,
     deadline_s: options.Timeout = 20.0,

@@ -30,6 +30,7 @@ def replay(
     reference: options.Reference = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
+    isolation: options.Isolation = None,
     seed: options.FindingsSeed = None,
     deadline_s: options.Timeout = 20.0,
 ) -> None:
@@ -62,6 +63,7 @@ def minimize(
     reference: options.Reference = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
+    isolation: options.Isolation = None,
     seed: options.FindingsSeed = None,
     deadline_s: options.Timeout = 20.0,
 ) -> None:

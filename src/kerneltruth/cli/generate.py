@@ -134,6 +134,7 @@ def generate(
     show_example: ShowExample = True,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
+    isolation: options.Isolation = None,
     seed: options.DrawnSeed = None,
     out: options.Out = None,
     workers: options.Workers = None,

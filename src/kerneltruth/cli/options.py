@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import secrets
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import STDIN, STDIN_NAME, standard_input
+from kerneltruth.runner.containment import levels
 from kerneltruth.runner.packages import names_module, read_package
 
 if TYPE_CHECKING:
@@ -61,6 +63,14 @@ Devices = Annotated[
     str, typer.Option("--device", help="auto, cpu, cuda, cuda:N, or cuda:all of this machine.")
 ]
 NoDevice = Annotated[str, typer.Option("--device", help="Ignored.")]
+Isolation = Annotated[
+    str | None,
+    typer.Option(
+        "--isolation",
+        callback=lambda level: at_least(level),
+        help="Refuse to run with less: process, syscalls or strict; default: the best there is.",
+    ),
+]
 Seed = Annotated[int, _seed("Master seed of every random stream.")]
 DrawnSeed = Annotated[
     int | None,
@@ -185,6 +195,19 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
     named = {f.name: given.get(f.name) for f in dataclasses.fields(kind)}
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if v is not None}
     return kind(**values | fields)
+
+
+def at_least(isolation: str | None) -> str | None:
+    """Require a level of isolation of all that this process starts.
+
+    Raises:
+        UserError: there is no such level.
+        EnvironmentFault: this machine offers less.
+    """
+    if isolation is not None:
+        os.environ[levels.VARIABLE] = isolation
+        levels.chosen()
+    return isolation
 
 
 def given_source(file: Path, entry: str | None) -> dict[str, Any]:

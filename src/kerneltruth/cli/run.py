@@ -77,6 +77,7 @@ def run_(
     annotations: options.Annotations = False,
     as_json: options.AsJson = False,
     device: options.Devices = "auto",
+    isolation: options.Isolation = None,
     seed: options.DrawnSeed = None,
     out: options.Out = None,
     workers: options.Workers = None,

@@ -60,6 +60,7 @@ def time_(
     kernels: Kernels = False,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
+    isolation: options.Isolation = None,
     seed: options.TimingSeed = None,
     out: ResultFolder = None,
     deadline_s: options.BatchTimeout = 30.0,

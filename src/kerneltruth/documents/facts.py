@@ -101,7 +101,7 @@ class DeviceFacts(Model, frozen=True, kw_only=True):
 
 
 class Isolation(Model, frozen=True, kw_only=True):
-    """The level of isolation in force, and what the system would offer beyond it."""
+    """The level of isolation that candidates get, what it does, and what it leaves open."""
 
     level: str
     in_force: tuple[str, ...]

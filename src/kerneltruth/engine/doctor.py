@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import os
 import platform
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from kerneltruth.documents.facts import DeviceFacts, DoctorDocument, Isolation, Missing
 from kerneltruth.engine.devices import TARGETS, cuda_devices, device_name, driver_version
+from kerneltruth.runner.containment import LEVELS, Level, levels
 from kerneltruth.runner.interpreter.versions import FIRST, LAST_TESTED, WINDOW, number
 
 _LIBRARIES = (
@@ -25,8 +25,13 @@ _LIBRARIES = (
     "typer",
     "rich",
 )
-_LANDLOCK_CREATE_RULESET = 444
-_LANDLOCK_CREATE_RULESET_VERSION = 1
+# What each level adds to the one before.
+_STOPS: dict[Level, str] = {
+    "process": "a fresh process per candidate that gets bytes alone, without privileges, limited",
+    "syscalls": "no sockets, no other process's memory or signals (seccomp)",
+    "strict": "no files but its own and those of the system and of Python (Landlock)",
+}
+_LEFT_OPEN = "what a candidate does within its own process, and how much of the machine it takes"
 
 
 def installed(name: str) -> str | None:
@@ -113,19 +118,13 @@ def _compile_tools() -> dict[str, str | None]:
 
 
 def _isolation() -> Isolation:
-    """Return the level in force, and what the kernel would offer beyond it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    abi = libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
-    namespaces = Path("/proc/self/ns/user").exists()
+    """Return the level that candidates get, and what it leaves open."""
+    here = levels.offered()
+    count = LEVELS.index(here.level) + 1
     return Isolation(
-        level="process",
-        in_force=(
-            "a fresh process per candidate, forked from a parent that ran none",
-            "only bytes cross the wall",
-            "clean environment, private folders, limits, deadline, whole tree killed",
-        ),
-        limited_by="namespaces, Landlock and seccomp are not applied yet: "
-        "a candidate can read files and open sockets",
-        landlock_abi=abi if abi > 0 else None,
-        user_namespaces=namespaces,
+        level=here.level,
+        in_force=tuple(_STOPS[level] for level in LEVELS[:count]),
+        limited_by=here.limited_by or _LEFT_OPEN,
+        landlock_abi=here.landlock_abi or None,
+        user_namespaces=Path("/proc/self/ns/user").exists(),
     )

@@ -86,7 +86,7 @@ def doctor_view(document: DoctorDocument) -> RenderableType:
     rows.add_row("compiles for", " ".join(document.compile_targets) or "nothing")
     isolation = document.isolation
     rows.add_row("isolation", isolation.level + ": " + "; ".join(isolation.in_force))
-    rows.add_row("", "not yet: " + isolation.limited_by)
+    rows.add_row("", "left open: " + isolation.limited_by)
     for missing in document.missing:
         rows.add_row("missing", f"{missing.what} -> {missing.add}")
     return rows

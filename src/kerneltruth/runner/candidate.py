@@ -51,6 +51,8 @@ class Candidate:
     Attributes:
         entry: the task's name if the task was inferred from it.
         reads: the files that it may read beside its source, which holds them, if it has several.
+        trusted: whether it is the judge's own: PyTorch's function for a task, or a reference. It
+            may read any file that the user may.
     """
 
     source: str
@@ -59,6 +61,7 @@ class Candidate:
     language: Language
     entry: str
     reads: tuple[str, ...] = ()
+    trusted: bool = False
 
     @property
     def ref(self) -> CandidateRef:

@@ -19,6 +19,7 @@ from typing import Self
 
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.containment import Level, levels
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.link import Link
 from kerneltruth.runner.sandbox import ResourceLimits
@@ -48,8 +49,10 @@ class Runner:
         cache_root: Path | None = None,
         limits: ResourceLimits | None = None,
         load_s: float = LOAD_S,
+        isolation: Level | None = None,
     ) -> None:
         self.device = device
+        self._isolation = isolation
         self.targets = tuple(targets)
         self.load_s = load_s
         on_cpu = device == "cpu"
@@ -149,6 +152,10 @@ class Runner:
             "cache": str(cache) if cache else None,
             "limits": asdict(self._limits),
             "environment": self._environment(candidate, mode),
+            "level": levels.chosen(self._isolation),
+            "gpu": self.device != "cpu",
+            "trusted": candidate.trusted,
+            "reads": [str(path) for path in self._readable()],
         }
         for _ in range(2):
             zygote = self._zygote(mode)
@@ -170,6 +177,12 @@ class Runner:
         folder = kit_folder(self._cache_root / "kits", environment)
         precompile_ahead(folder, candidate.source, environment)
         return folder
+
+    def _readable(self) -> list[Path]:
+        """Return the folders beside its own that a candidate's child may read."""
+        if self._cache_root is None or self.device == "cpu":
+            return []
+        return [self._cache_root / "driver", self._cache_root / "kits"]
 
     def _environment(self, candidate: Candidate, mode: Mode) -> dict[str, str]:
         if self.device == "cpu":

@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.runner.protocol import Message, Observation, ProtocolError
+from kerneltruth.runner.shared_files import opened
 from kerneltruth.runner.wire import decode, encode
 
 KEPT_OUTPUT = 8 * 1024
 MOST_OUTPUT = 16 * 2**20
 LARGEST_ANSWER = 2 * 2**30
+# What a child says beside its results is short; parsed JSON takes many times its length.
+LARGEST_HEADER = 4 * 2**20
 _CHUNK = 2**20
 _LAST_WORDS_S = 2.0
 _KILL_S = 15.0
@@ -100,18 +103,23 @@ class Link:
         Raises:
             Ended: the child died, took too long, or printed too much.
         """
-        rest = memoryview(encode(message))
+        with opened(message) as files:
+            self._send(memoryview(encode(message)), files, deadline)
+
+    def _send(self, rest: memoryview, files: list[int], deadline: float) -> None:
         self._poll.modify(self._wire, select.POLLOUT)
         try:
             while rest:
                 if not self._step(deadline):
                     continue
                 try:
-                    rest = rest[self._wire.send(rest) :]
+                    # Files go with the first bytes.
+                    sent = socket.send_fds(self._wire, [rest], files)
                 except BlockingIOError:
                     continue
                 except OSError:
                     self._hung_up()
+                rest, files = rest[sent:], []
         finally:
             self._poll.modify(self._wire, select.POLLIN)
 
@@ -123,26 +131,32 @@ class Link:
         """
 
         def read(count: int) -> bytearray:
-            data = bytearray(count)
-            view = memoryview(data)
-            while view:
-                if not self._step(deadline):
-                    continue
-                try:
-                    got = self._wire.recv_into(view)
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    got = 0
-                if got == 0:
-                    self._hung_up()
-                view = view[got:]
+            # Space grows as bytes arrive: a length that a child claims costs the judge nothing.
+            data, have = bytearray(min(count, _CHUNK)), 0
+            while have < count:
+                if have == len(data):
+                    data += bytes(min(have, count - have))
+                if self._step(deadline):
+                    have += self._received(data, have)
             return data
 
         try:
-            return decode(read, limit=LARGEST_ANSWER)
+            return decode(read, limit=LARGEST_ANSWER, header_limit=LARGEST_HEADER)
         except (ProtocolError, MemoryError) as error:
             raise Ended(nonsense(error)) from error
+
+    def _received(self, data: bytearray, have: int) -> int:
+        """Receive what is there into the space behind the first `have` bytes; return how much."""
+        with memoryview(data) as whole, whole[have:] as left:
+            try:
+                got = self._wire.recv_into(left)
+            except BlockingIOError:
+                return 0
+            except OSError:
+                got = 0
+        if got == 0:
+            self._hung_up()
+        return got
 
     def take_output(self) -> str:
         """Return the end of what the child has printed since the last call."""

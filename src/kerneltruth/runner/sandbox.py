@@ -1,13 +1,13 @@
 """Limit what a child may touch: environment, folders, descriptors, resources; and end it.
 
 `confine` applies resource limits in the child, after the fork and before the candidate's first
-line. The host measures deadlines and has the child's whole tree killed.
+line; `containment` does the rest. The host measures deadlines and has the child's whole tree
+killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import shutil
@@ -16,6 +16,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from kerneltruth.runner.containment.libc import prctl
 
 _KEPT = (
     "PATH",
@@ -44,10 +46,13 @@ class ResourceLimits:
     """A child's limits. `address_space` adds to what the zygote holds; None means no limit.
 
     CUDA maps far more address space than it uses, so there is no such limit on a CUDA device.
+    `threads` adds to those of all other processes of the user, which may become more meanwhile.
     """
 
     address_space: int | None = ADDRESS_SPACE
     file_size: int = FILE_SIZE
+    descriptors: int = 4096
+    threads: int = 4096
 
 
 def base_environment(parent: Mapping[str, str]) -> dict[str, str]:
@@ -96,16 +101,28 @@ def remove_folder(folder: Path) -> None:
 
 
 def confine(limits: ResourceLimits) -> None:
-    """Restrict this process and all that it starts.
-
-    This is where namespaces, Landlock and seccomp belong, before the limits, which they do not
-    need. None of them is applied yet: a candidate runs as the user who started the judge.
-    """
+    """Limit the resources of this process and of all that it starts."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_FSIZE, limits.file_size)
+    _lower(resource.RLIMIT_NOFILE, limits.descriptors)
+    _lower(resource.RLIMIT_MSGQUEUE, 0)
+    # The system counts all threads of the user, and root's not at all.
+    _lower(resource.RLIMIT_NPROC, _threads_of_user() + limits.threads)
     if limits.address_space is not None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.address_space)
+
+
+def _threads_of_user() -> int:
+    """Return how many threads the user of this process has."""
+    user, count = os.geteuid(), 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                # A folder is linked to by itself, by its parent, and by each folder in it.
+                about = os.stat(f"/proc/{name}/task")
+                count += (about.st_nlink - 2) if about.st_uid == user else 0
+    return count
 
 
 def _lower(which: int, value: int) -> None:
@@ -126,19 +143,14 @@ def keep_descriptors(keep: Iterable[int]) -> None:
 
 def die_with_parent(parent: int) -> None:
     """Make the kernel kill this process when its parent, of that pid, is gone."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies, daemons included."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option})")
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def descendants(root: int, *, spare: Collection[int] = ()) -> set[int]:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from kerneltruth.runner import sandbox
+from kerneltruth.runner.containment import Level, applying, files, landlock
 
 _SETUP_FAILED = 70
 # The wait for a packet or a death also ends by itself, to see whether the zygote still lives.
@@ -37,12 +38,25 @@ _LOOK_UP_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    """The host's request to the zygote: one child, with its folders and descriptors."""
+    """The host's request to the zygote: one child, with its folders and descriptors.
+
+    Attributes:
+        level: of containment.
+        gpu: whether the child uses a GPU.
+        trusted: whether it is the judge's own, and may read all files that the user may.
+        shared: rules for the files of all children.
+        reads: what it may read besides.
+    """
 
     folder: Path
     cache: Path | None
     limits: sandbox.ResourceLimits
     environment: Mapping[str, str]
+    level: Level
+    gpu: bool
+    trusted: bool
+    shared: tuple[files.Rule, ...]
+    reads: tuple[Path, ...]
     channel: int
     wire: int
     output: int
@@ -60,10 +74,11 @@ def guard(request: ForkRequest, *, zygote: int, work: Callable[[int], None]) -> 
         warden = os.getpid()
         child = os.fork()
         if child == 0:
-            _be_child(request, warden, work)
+            _be_child(request, channel, warden, work)
         os.close(request.wire)
         os.close(request.output)
         _say(channel, {"child": child})
+        files.pin(f"/proc/{child}")
         _watch(channel, wake, child, zygote)
     except BaseException as error:
         _say(channel, {"lost": f"{type(error).__name__}: {error}"})
@@ -112,22 +127,12 @@ def _say(channel: socket.socket, packet: Mapping[str, object]) -> None:
         channel.send(json.dumps(packet).encode(), socket.MSG_DONTWAIT)
 
 
-def _be_child(request: ForkRequest, warden: int, work: Callable[[int], None]) -> NoReturn:
+def _be_child(
+    request: ForkRequest, channel: socket.socket, warden: int, work: Callable[[int], None]
+) -> NoReturn:
     code = _SETUP_FAILED
     try:
-        sandbox.die_with_parent(warden)
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _redirect(request.output)
-        sandbox.keep_descriptors((request.wire,))
-        os.environ.update(sandbox.private_environment(request.folder, request.cache))
-        os.environ.update(request.environment)
-        os.environ.pop("PYTHONPATH", None)
-        os.chdir(request.folder / "work")
-        tempfile.tempdir = None
-        sandbox.confine(request.limits)
-        gc.enable()
+        _set_up(request, channel, warden)
         work(request.wire)
         code = 0
     except BaseException:
@@ -137,6 +142,36 @@ def _be_child(request: ForkRequest, warden: int, work: Callable[[int], None]) ->
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _set_up(request: ForkRequest, channel: socket.socket, warden: int) -> None:
+    """Make this process the child; the host hears of what fails here, which is our own side."""
+    try:
+        sandbox.die_with_parent(warden)
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _redirect(request.output)
+        os.environ.update(sandbox.private_environment(request.folder, request.cache))
+        os.environ.update(request.environment)
+        os.environ.pop("PYTHONPATH", None)
+        os.chdir(request.folder / "work")
+        tempfile.tempdir = None
+        sandbox.confine(request.limits)
+        sandbox.keep_descriptors((request.wire, request.channel))
+        _contain(request)
+        gc.enable()
+    except BaseException as error:
+        _say(channel, {"lost": f"the child could not be set up: {error}"})
+        raise
+    channel.close()
+
+
+def _contain(request: ForkRequest) -> None:
+    folders = (request.folder, request.cache)
+    own = files.private(folders, request.reads)
+    rules = None if request.trusted else landlock.merged(request.shared, own)
+    applying.contain(request.level, rules, gpu=request.gpu)
 
 
 def _redirect(output: int) -> None:

@@ -72,21 +72,23 @@ def pieces(message: Message) -> list[Data]:
     return [head, *payload]
 
 
-def decode(read: Callable[[int], bytes | bytearray], *, limit: int) -> Message:
+def decode(
+    read: Callable[[int], bytes | bytearray], *, limit: int, header_limit: int = MAX_HEADER
+) -> Message:
     """Read one message with `read(n)`, which returns exactly n bytes or raises.
 
     A message's only contents are what `read` returned, uncopied: copying a large result takes as
     long as its calls do.
 
     Raises:
-        ProtocolError: not our protocol, another version, larger than `limit`, or malformed.
+        ProtocolError: not our protocol, another version, larger than a limit, or malformed.
     """
     magic, version, header_size, payload_size = _PREFIX.unpack(read(_PREFIX.size))
     if magic != MAGIC:
         raise ProtocolError(f"magic {magic!r} is not {MAGIC!r}")
     if version != VERSION:
         raise ProtocolError(f"protocol version {version}, this side speaks {VERSION}")
-    if header_size > MAX_HEADER or payload_size > limit:
+    if header_size > header_limit or payload_size > limit:
         raise ProtocolError(f"a message of {header_size + payload_size} bytes is over {limit}")
     header, payload = read(header_size), read(payload_size)
     try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.runner import sandbox, warden
+from kerneltruth.runner.containment import files
 
 # Imported before the first fork so that no child pays for them.
 _PRELOADED = (
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--socket-fd", type=int, required=True)
     parser.add_argument("--host", type=int, required=True)
     parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--hidden", type=Path, nargs="*", default=())
     parser.add_argument("--compiles", action="store_true")
     parser.add_argument("--built", help="where Triton's access to the driver is kept")
     arguments = parser.parse_args()
@@ -75,8 +77,13 @@ def main() -> None:
     with contextlib.suppress(OSError):
         control.send(json.dumps({"ready": ready}).encode())
     wardens: set[int] = set()
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES") != ""
+    rules = files.shared(os.environ, hidden=arguments.hidden, gpu=gpu)
+    for path, _ in rules:
+        if path.startswith("/proc/"):
+            files.pin(path)
     try:
-        _serve(control, arguments.host, wardens)
+        _serve(control, arguments.host, wardens, rules)
     finally:
         sandbox.kill_tree()
         sandbox.remove_folder(arguments.root)
@@ -121,7 +128,9 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
     }
 
 
-def _serve(control: socket.socket, host: int, wardens: set[int]) -> None:
+def _serve(
+    control: socket.socket, host: int, wardens: set[int], rules: tuple[files.Rule, ...]
+) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -134,13 +143,13 @@ def _serve(control: socket.socket, host: int, wardens: set[int]) -> None:
         if not request:
             return
         try:
-            wardens.add(_fork(json.loads(request), descriptors))
+            wardens.add(_fork(json.loads(request), descriptors, rules))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
 
-def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
+def _fork(request: dict[str, Any], descriptors: list[int], rules: tuple[files.Rule, ...]) -> int:
     """Fork a warden; return its pid, in the zygote only."""
     zygote = os.getpid()
     wire, channel, output = descriptors
@@ -149,6 +158,11 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
         cache=Path(request["cache"]) if request["cache"] else None,
         limits=sandbox.ResourceLimits(**request["limits"]),
         environment=request["environment"],
+        level=request["level"],
+        gpu=request["gpu"],
+        trusted=request["trusted"],
+        shared=rules,
+        reads=tuple(Path(path) for path in request["reads"]),
         wire=wire,
         channel=channel,
         output=output,

@@ -167,6 +167,8 @@ def _undisturbed() -> Iterator[None]:
 def _command(descriptor: int, root: Path) -> list[str]:
     module = "kerneltruth.runner.zygote"
     options = ["--socket-fd", str(descriptor), "--host", str(os.getpid()), "--root", str(root)]
+    # Where people keep their work, and runs are written.
+    options += ["--hidden", os.getcwd()]
     return [sys.executable, "-P", "-m", module, *options]
 
 

@@ -12,6 +12,7 @@ from kerneltruth.documents.model import content_hash, parse, updated
 from kerneltruth.documents.profiles import failing_with
 from kerneltruth.documents.records import Attempt, Digests, Finding
 from kerneltruth.errors import InternalError, UserError
+from kerneltruth.runner.containment import levels
 from kerneltruth.runs.files import read_json
 
 
@@ -98,7 +99,7 @@ def environment_fingerprint(
         "driver": driver,
         "cuda": cuda,
         "machine": f"{platform.system()} {platform.machine()}",
-        "isolation": "process",
+        "isolation": levels.offered().level,
     }
 
 

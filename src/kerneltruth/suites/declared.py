@@ -83,6 +83,7 @@ class DeclaredTasks(Suite):
             path=f"{name}.py",
             sha256=self.sha256,
             language="torch",
+            trusted=True,
             entry=entry,
         )
 

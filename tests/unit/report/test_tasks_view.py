@@ -26,5 +26,5 @@ def test_the_doctor_says_what_is_missing_and_how_to_add_it():
         )
     )
     assert "torch 2.13.0 triton MISSING" in text
-    assert "not yet: no namespaces" in text
+    assert "left open: no namespaces" in text
     assert "ninja -> pip install kerneltruth[gpu]" in text

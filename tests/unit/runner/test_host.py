@@ -36,7 +36,7 @@ def test_a_child_that_was_started_ahead_loads_on_request(runner, tmp_path):
     log = tmp_path / "log"
     source = f"open({str(log)!r}, 'a').write('loaded')\ndef f(x): return x * 2"
     candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
-    with runner.open(candidate, ahead=True) as session:
+    with runner.open(replace(candidate, trusted=True), ahead=True) as session:
         for _ in range(2):
             session.prepared()
         assert not log.exists()
@@ -322,7 +322,7 @@ def test_a_candidate_loaded_after_another_finds_default_pytorch_settings(runner,
     source = f"LOG = {str(log)!r}\n{LEAVING}"
     first = read_candidate(source, "f.py", task_names=("f",), task="f")
     then = read_candidate(SETTINGS, "f.py", task_names=("f",), task="f")
-    with runner.open(first, mode="time") as session:
+    with runner.open(replace(first, trusted=True), mode="time") as session:
         assert session.loaded.ended == "returned"
         pid = session.pid
         assert session.request(Unload()).ended == "returned"

@@ -1,6 +1,7 @@
 """How children end, and what they leave: nothing."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from children import CPU, call, is_running, vector, zygote_of
 from interrupts import heed_interrupts
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.link import LARGEST_HEADER
 
 pytestmark = pytest.mark.processes
 
@@ -141,15 +143,18 @@ def test_a_daemon_ends_when_the_child_dies(opened):
     assert not is_running(daemon)
 
 
-def test_a_child_that_kills_its_warden_harms_no_other_child(opened, runner):
-    session = opened(
+def test_a_child_that_kills_its_warden_harms_no_other_child():
+    source = (
         "import os, signal, time\ndef f(x):\n"
         "    print(os.getpid(), flush=True); os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     )
-    seen = call(session, vector(1.0))
-    assert seen.ended == "lost"
-    time.sleep(1.5)
-    assert not is_running(int(seen.output))
+    candidate = read_candidate(source, "f.py", task_names=("f",))
+    # Stronger levels let it send no signal.
+    with Runner(device=CPU, isolation="process") as weak, weak.open(candidate) as session:
+        seen = call(session, vector(1.0))
+        assert seen.ended == "lost"
+        time.sleep(1.5)
+        assert not is_running(int(seen.output))
 
 
 @pytest.mark.parametrize(
@@ -182,6 +187,38 @@ def test_a_malformed_answer_counts_as_a_death(opened, nonsense):
     seen = call(session, vector(1.0))
     assert seen.ended == "died"
     assert "spoke nonsense" in seen.message
+
+
+CLAIMING = """
+import os, socket, stat, time
+from kerneltruth.runner.wire import _PREFIX, MAGIC, VERSION
+def f(x):
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, _PREFIX.pack(MAGIC, VERSION, HEADER, PAYLOAD) + b"{" * 100)
+        except OSError:
+            pass
+    time.sleep(60)
+"""
+
+
+def test_a_length_that_is_only_claimed_takes_no_memory(runner):
+    def grown(header, payload):
+        source = f"HEADER, PAYLOAD = {header}, {payload}\n{CLAIMING}"
+        claiming = read_candidate(source, "f.py", task_names=("f",))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with runner.open(claiming) as session:
+            seen = call(session, vector(1.0), deadline_s=1.0)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return seen, (after - before) * 1024
+
+    seen, grew = grown(100, 2**31 - 1000)
+    assert seen.ended in ("timeout", "died")
+    assert grew < 64 * 2**20
+    seen, grew = grown(LARGEST_HEADER + 1, 0)
+    assert "spoke nonsense" in seen.message
+    assert grew < 64 * 2**20
 
 
 def test_a_closed_wire_is_a_death(opened):

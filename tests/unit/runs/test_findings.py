@@ -31,6 +31,7 @@ from kerneltruth.documents.verdict import (
     Void,
 )
 from kerneltruth.errors import InternalError, UserError
+from kerneltruth.runner.containment import levels
 from kerneltruth.runs.findings import (
     environment_fingerprint,
     finding_from,
@@ -212,7 +213,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 
 def test_the_fingerprint_names_versions_and_isolation():
     found = environment_fingerprint("cpu", name="cpu (2 cores)")
-    assert found["isolation"] == "process"
+    assert found["isolation"] == levels.offered().level
     assert found["torch"].startswith("2.")
     assert found["device_name"] == "cpu (2 cores)"
     assert found["cuda"] is None

@@ -99,6 +99,7 @@ def measure(runner: Runner, *, device: str, measured_at: str, versions: dict[str
         source=source,
         path="ceilings.py",
         language="torch",
+        trusted=True,
         entry="ceilings",
         sha256=hashlib.sha256(source.encode()).hexdigest(),
     )

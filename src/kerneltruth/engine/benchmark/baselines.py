@@ -91,9 +91,7 @@ class BaselineProcesses:
         if not shared:
             return self._runner.open(source, mode=mode)
         with self._changing:
-            alike = (
-                s for s in self._idle if (s.mode, s.candidate.language) == (mode, source.language)
-            )
+            alike = (s for s in self._idle if _kind(s.mode, s.candidate) == _kind(mode, source))
             found = next(alike, None)
             if found is not None:
                 self._idle.remove(found)
@@ -115,6 +113,10 @@ class BaselineProcesses:
         with self._changing:
             ending, self._idle = self._idle, []
         in_parallel(partial(session.close, wait=wait) for session in ending)
+
+
+def _kind(mode: Mode, source: Candidate) -> tuple[Mode, str, bool]:
+    return (mode, source.language, source.trusted)
 
 
 class SharedChild:

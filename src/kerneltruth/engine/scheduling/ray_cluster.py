@@ -7,6 +7,7 @@ node was lost before that is handed out again, so that none is lost and none is 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from kerneltruth.engine.scheduling.scheduler import Done, J, Lost, Progress, Waiting
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
+from kerneltruth.runner.containment import levels
 
 R = TypeVar("R")
 
@@ -138,7 +140,9 @@ def _capacity(ray: Any, placement: Placement) -> int:
 class _RayJudge:
     """The actor: warms up once, then does jobs."""
 
-    def __init__(self, make: Callable[[], Callable[[Any], Any]]) -> None:
+    def __init__(self, make: Callable[[], Callable[[Any], Any]], isolation: str) -> None:
+        # Another machine's processes do not inherit what this command was given.
+        os.environ[levels.VARIABLE] = isolation
         self._work = make()
 
     def ready(self) -> bool:
@@ -189,7 +193,7 @@ class _ClusterJudges:
     def _hire(self, waiting: Waiting[Any], judges: int) -> None:
         room = min(judges, _capacity(self._ray, self._placement))
         while len(self._busy) < room and waiting.ahead():
-            self._hand_out(self._actor.remote(self._make), waiting)
+            self._hand_out(self._actor.remote(self._make, levels.least() or ""), waiting)
 
     def _take(self, ref: Any, waiting: Waiting[Any]) -> Iterator[Done[Any, Any] | Lost[Any]]:
         judge, job = self._busy.pop(ref)

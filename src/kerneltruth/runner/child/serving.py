@@ -12,6 +12,7 @@ from kerneltruth.runner.arguments import Data
 from kerneltruth.runner.child import failures
 from kerneltruth.runner.child.worker import Worker, make_context
 from kerneltruth.runner.protocol import Call, ChildMessage, Load, Observation, Prepare
+from kerneltruth.runner.shared_files import Receiver, taken
 from kerneltruth.runner.timing.timed_worker import rehearse
 from kerneltruth.runner.wire import decode, pieces
 
@@ -22,18 +23,12 @@ def main(wire: int) -> None:
     """Serve one host until it hangs up."""
     failures.keep_folder()
     connection = socket.socket(fileno=wire)
-    reader = connection.makefile("rb")
+    receiver = Receiver(connection)
     worker: Worker | None = None
-
-    def read(count: int) -> bytes:
-        data = reader.read(count)
-        if len(data) != count:
-            raise EOFError
-        return data
 
     while True:
         try:
-            message = decode(read, limit=_LIMIT)
+            message = taken(decode(receiver.read, limit=_LIMIT), receiver.descriptors)
         except EOFError:
             return
         if isinstance(message, Prepare):
@@ -53,6 +48,7 @@ def main(wire: int) -> None:
             answer = Observation(ended="lost", message="a call came before its load")
         if worker is not None and worker.lean:
             answer = replace(answer, lean=True)
+        receiver.let_go()
         _flush()
         for piece in _encoded(answer):
             connection.sendall(piece)

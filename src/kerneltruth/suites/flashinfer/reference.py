@@ -52,6 +52,7 @@ class DefinitionReference:
                 path="flashinfer_reference.py",
                 sha256=definition.sha256,
                 language="torch",
+                trusted=True,
                 entry="answer",
             ),
             runner,

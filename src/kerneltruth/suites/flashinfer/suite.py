@@ -91,6 +91,7 @@ class DataSet(Suite):
             path=f"{definition.name}.py",
             sha256=definition.sha256,
             language="torch",
+            trusted=True,
             entry=definition.entry,
         )
 

@@ -36,6 +36,7 @@ def _program(kernel: CorpusKernel, ending: str = "", entry: str = "answer") -> C
         path="gpuemu_reference.py",
         sha256=kernel.sha256,
         language="torch",
+        trusted=True,
         entry=entry,
     )
 

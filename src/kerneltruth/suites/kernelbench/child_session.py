@@ -133,6 +133,7 @@ class ProblemSession:
             path="kernelbench_problem.py",
             sha256=problem.sha256,
             language="torch",
+            trusted=True,
             entry="answer",
         )
         self._remote = Remote(candidate, runner, judges=judges)

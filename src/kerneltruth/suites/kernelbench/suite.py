@@ -164,6 +164,7 @@ class KernelBench(Suite):
             path=f"{name.replace('/', '_')}.py",
             sha256=problem.sha256,
             language="torch",
+            trusted=True,
             entry="Model" if problem.function is None else problem.function.name,
         )
 

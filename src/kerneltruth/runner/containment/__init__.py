@@ -1,0 +1,13 @@
+"""Containment: what the kernel of the system keeps a child from, in three levels.
+
+`process`: no new privileges, no capabilities, limits on resources. `syscalls`: a seccomp filter
+besides. `strict`: besides that, Landlock lets the child open only the files that it needs.
+SECURITY.md says what each level stops, and what it does not.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Level = Literal["process", "syscalls", "strict"]
+LEVELS: tuple[Level, ...] = get_args(Level)

@@ -1,0 +1,76 @@
+"""Levels of containment: which this machine offers, found out by trying, and how one is applied."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runner.containment import LEVELS, Level
+from kerneltruth.runner.import_path import import_path
+
+# The least level that a command or a program accepts: `--isolation` sets it, for all processes
+# that it starts too.
+VARIABLE = "KERNELTRUTH_ISOLATION"
+_PROBE_S = 60.0
+
+
+class OfferedLevel(NamedTuple):
+    """What a machine offers.
+
+    Attributes:
+        level: the highest level that stood every attempt to break out.
+        limited_by: why it is no more; None for the highest.
+        landlock_abi: the kernel's version of Landlock; 0 without it.
+    """
+
+    level: Level
+    limited_by: str | None
+    landlock_abi: int
+
+
+@functools.cache
+def offered() -> OfferedLevel:
+    """Return the best level here: each is applied once, in a process of its own, and attacked."""
+    command = [sys.executable, "-P", "-m", "kerneltruth.runner.containment.probe"]
+    environment = {**os.environ, "PYTHONPATH": import_path()}
+    try:
+        ran = subprocess.run(
+            command, env=environment, capture_output=True, timeout=_PROBE_S, check=True
+        )
+        level, limited_by, abi = json.loads(ran.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return OfferedLevel("process", f"the attempts did not run: {error}", 0)
+    return OfferedLevel(level, limited_by, abi)
+
+
+def least() -> Level | None:
+    """Return the least level that is accepted; None if any is.
+
+    Raises:
+        UserError: the variable names no level.
+    """
+    given = os.environ.get(VARIABLE) or None
+    if given is None or given in LEVELS:
+        return given
+    raise UserError(f"isolation {given!r}: must be one of {', '.join(LEVELS)}")
+
+
+def chosen(exactly: Level | None = None) -> Level:
+    """Return the level that children get: the best that there is, or exactly this.
+
+    Raises:
+        EnvironmentFault: this machine offers less than that, or than the least that is accepted.
+        UserError: the least level is no level.
+    """
+    wanted, here = exactly or least(), offered()
+    if wanted is not None and LEVELS.index(here.level) < LEVELS.index(wanted):
+        raise EnvironmentFault(
+            f"isolation {wanted!r} is not to be had here, only {here.level!r}: {here.limited_by}; "
+            f"use a machine that offers it, or accept --isolation {here.level}"
+        )
+    return exactly or here.level
