@@ -131,8 +131,8 @@ def test_a_pipe_and_a_large_file_are_not_read(kt, tmp_path, command):
     os.mkfifo(pipe)
     with large.open("wb") as file:
         file.truncate(2**40)
-    assert "is no regular file" in refused(kt(command, pipe))
-    assert "is over 64 MiB" in refused(kt(command, large))
+    assert "not a file; check the path" in refused(kt(command, pipe))
+    assert "it holds more than 67108864 bytes" in refused(kt(command, large))
 
 
 def test_inputs_that_make_the_file_too_large_are_left_out(kt, finding, tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.runner.host import Runner
+from kerneltruth.runs.files import write_whole
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.suites.origin import for_findings
 from kerneltruth.suites.pytorch import control_of
@@ -115,7 +116,8 @@ def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text)
+        # A link that lies there is replaced, not followed.
+        write_whole(path, text.encode())
     except OSError as error:
         raise EnvironmentFault(
             f"cannot write {path}: {error.strerror}; name another file with --script"

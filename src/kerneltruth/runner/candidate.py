@@ -22,6 +22,7 @@ from msgspec import UNSET
 from kerneltruth.documents.records import CandidateRef
 from kerneltruth.errors import CandidateError, UserError
 from kerneltruth.runner.bundle import Bundle, bundle_in, parsed
+from kerneltruth.runner.regular_file import read_regular
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
 # On other devices kernels in these languages are interpreted, or do not run at all.
@@ -82,7 +83,7 @@ def read_source(path: str | Path) -> str:
         UserError: it cannot be read, or is not text.
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_regular(Path(path))
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"cannot read {str(path)!r}: {reason}; name a Python file") from error

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,38 +15,12 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from kerneltruth.errors import EnvironmentFault, UserError
-
-# A larger file is refused instead of read.
-MOST_BYTES = 64 * 2**20
+from kerneltruth.runner.regular_file import read_regular
 
 
 def cache_folder(name: str) -> Path:
     """Return the folder of that name in the user's cache: in `~/.cache/kerneltruth` on Linux."""
     return user_cache_path("kerneltruth", appauthor=False) / name
-
-
-def read_regular(path: Path, *, most: int = MOST_BYTES) -> bytes:
-    """Read a file up to a size, but no pipe and no device, which may never end.
-
-    Raises:
-        OSError: it cannot be read.
-        UserError: it is no regular file, or is larger.
-    """
-    with open(path, "rb", opener=_without_waiting) as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise UserError(f"{path} is no regular file; copy what it gives to a file")
-        data = file.read(most + 1) if about.st_size <= most else b""
-    if about.st_size > most or len(data) > most:
-        raise UserError(
-            f"{path} is over {most >> 20} MiB, which no file of a run is; check the path"
-        )
-    return data
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe without a writer would block."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_json(path: Path) -> Any:

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar, cast
 
 from kerneltruth.documents.model import Json, dumps, plain
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
+from kerneltruth.runner.regular_file import open_regular
 from kerneltruth.runs.files import write_all, writing
 
 L = TypeVar("L")
@@ -103,7 +104,7 @@ class Ledger(Generic[L]):
 
     def _opened(self) -> int:
         if self._file is None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             file = os.open(self.path, flags, 0o644)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +141,7 @@ def _read(
     position = 0
     try:
         # Line by line: the kept parts may be much smaller than the file.
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             for number, raw in enumerate(file, start=1):
                 line = _parsed(raw)

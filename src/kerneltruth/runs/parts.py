@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from kerneltruth.documents.exports import ExportedFinding, is_exported, seal_of, unsealed
 from kerneltruth.documents.model import dumps, plain
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.runs.files import MOST_BYTES, read_json, read_regular
+from kerneltruth.runner.regular_file import MOST_BYTES, read_regular
+from kerneltruth.runs.files import read_json
 from kerneltruth.runs.findings import load_finding
 
 

@@ -139,7 +139,7 @@ class RunStore(Generic[L]):
 
     def write_source(self, source: str) -> Path:
         """Store a candidate's source, named by its content."""
-        data = source.encode()
+        data = source.encode("utf-8", "surrogatepass")
         path = self.path / "candidates" / f"{hashlib.sha256(data).hexdigest()}.py"
         if not path.exists():
             with writing(path):

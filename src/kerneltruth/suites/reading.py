@@ -66,7 +66,9 @@ class _Reader:
             if is_passed_over(path.name):
                 continue
             if path.is_dir():
-                yield from self.folder(path, f"{origin}{path.name}/")
+                # A link within the folder may lead back to it.
+                if not path.is_symlink():
+                    yield from self.folder(path, f"{origin}{path.name}/")
             elif path.is_file() and path.suffix in (".py", ".jsonl", ".json"):
                 yield from self.file(path, f"{origin}{path.name}")
 

@@ -362,3 +362,26 @@ def test_only_the_requested_part_of_a_line_stays_in_memory(tmp_path):
         assert store.results() == ({"key": "a"},)
     assert RunStore.open(tmp_path / "run", keep=keep).results() == ({"key": "a"},)
     assert "large" in RunStore.open(tmp_path / "run", keep=dict).results()[0]
+
+
+def test_a_pipe_in_place_of_results_is_refused_and_not_waited_for(tmp_path):
+    run = tmp_path / "run"
+    RunStore.create(run, MANIFEST, keep=dict).close()
+    (run / "results.jsonl").unlink(missing_ok=True)
+    os.mkfifo(run / "results.jsonl")
+    with pytest.raises(UserError, match="not a file"):
+        RunStore.open(run, keep=dict)
+
+
+def test_results_are_not_written_through_a_link(tmp_path):
+    run, other = tmp_path / "run", tmp_path / "other"
+    with RunStore.create(run, MANIFEST, keep=dict) as store:
+        (run / "results.jsonl").unlink(missing_ok=True)
+        (run / "results.jsonl").symlink_to(other)
+        with pytest.raises(EnvironmentFault, match="cannot write"):
+            store.append("a", {"verdict": "pass"})
+    assert not other.exists()
+
+
+def test_a_source_with_half_a_character_is_kept(run):
+    assert run.write_source("def f(): return '\ud800'\n")

@@ -159,3 +159,10 @@ def test_a_file_in_another_encoding_is_reported(tmp_path):
 def test_a_path_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         list(read_submissions(tmp_path / "nothing"))
+
+
+def test_links_back_to_a_folder_are_not_followed(tmp_path):
+    (tmp_path / "relu.py").write_text(CODE)
+    for name in ("a", "b"):
+        (tmp_path / name).symlink_to(".")
+    assert [got.origin for got in read_submissions(tmp_path)] == ["relu.py"]

@@ -1,0 +1,44 @@
+"""Read files that anyone may have put there: regular ones alone, which end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+# A source, or a document of a run, is far smaller.
+MOST_BYTES = 64 * 2**20
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read its bytes; a pipe or a device would keep the reader waiting.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path) -> bytes:
+    """Return a file's bytes.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or holds more than `MOST_BYTES`.
+    """
+    with open_regular(path) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it holds more than {MOST_BYTES} bytes")
+    return data
