@@ -1,5 +1,6 @@
 """Scripts are run as their receiver would: by another Python process, without kerneltruth."""
 
+import ctypes
 import functools
 import math
 import os
@@ -14,7 +15,7 @@ import torch
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault, TimedOut
-from kerneltruth.explain.reproducer.script import BODY, _data, script
+from kerneltruth.explain.reproducer.script import BODY, Seen, _data, script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.runner.bundle import source_literal
@@ -107,7 +108,7 @@ def double(x, scale=2.0):
 """
 
 
-def written(source, *, spec=DOUBLE, verdict=None, config=0, **case):
+def written(source, *, spec=DOUBLE, verdict=None, config=0, seen=None, **case):
     case = Case(
         task=spec.name,
         dims=case.pop("dims", (("M", 3), ("N", 7))),
@@ -127,6 +128,7 @@ def written(source, *, spec=DOUBLE, verdict=None, config=0, **case):
         verdict=verdict or Failed(kind="value", detail="5 of 21 elements are wrong"),
         explanation="Only in the last partial tile.",
         config=config,
+        seen=seen or Seen(),
     )
 
 
@@ -143,7 +145,14 @@ COMPLEX = [
     ("complex128", "nan_injected", 3),
     ("complex128", "nan_injected", 90),
 ]
+CPP = "from torch.utils.cpp_extension import load_inline\n\n\n"
 SCRIPTS = {
+    "chance": lambda: written(torch_double("return x * 2"), verdict=failed("nondeterministic")),
+    "no kernel": lambda: written(torch_double("return x * 2"), verdict=failed("no_kernel")),
+    "memory of C++": lambda: written(
+        CPP + torch_double("return x * 2"), verdict=failed("uninitialized")
+    ),
+    "on a GPU": lambda: written(torch_double("return x * 2"), seen=Seen(device="cuda:0")),
     "wrong shape": lambda: written(torch_double("return (x * 2).T"), verdict=failed("shape")),
     "wrong dtype": lambda: written(torch_double("return x.double() * 2"), verdict=failed("dtype")),
     "wrong count": lambda: written(torch_double("return x, x"), verdict=failed("count")),
@@ -360,8 +369,32 @@ def test_a_right_kernel_is_shown_right(ran, name):
 
 def test_a_kernel_that_cannot_run_here_is_neither_right_nor_wrong(ran):
     code, output = ran["cannot run"]
-    assert "cannot run without a GPU: RuntimeError: no device" in output
+    assert "NOT JUDGED: it cannot run without a GPU: RuntimeError: no device" in output
     assert code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("chance", "this script alone cannot rule out nondeterministic"),
+        ("no kernel", "this script alone cannot rule out no_kernel"),
+        ("memory of C++", "this script alone cannot rule out uninitialized"),
+        ("on a GPU", "it was found on cuda:0, and nothing wrong shows on the CPU"),
+    ],
+)
+def test_what_a_script_cannot_see_is_not_called_right(ran, name, why):
+    code, output = ran[name]
+    assert output.splitlines()[-1].startswith("NOT JUDGED: ")
+    assert why in output
+    assert code == 2
+
+
+def test_a_script_has_only_the_parts_that_it_needs():
+    plain = written(torch_double("return x * 2"))
+    assert "# <" not in plain
+    for part in ("numpy", "zlib", "autotune", "model_called", "stepped", "os.fork", "def repeat"):
+        assert part in BODY
+        assert part not in plain, part
 
 
 def test_inexact_arithmetic_of_the_interpreter_is_noted(ran):
@@ -390,6 +423,19 @@ def test_the_script_runs_as_it_stands(tmp_path, source, code):
         assert "worst element: [2, 2]" in done.stdout
         assert "got:      nan" in done.stdout
     assert not list(temporary.iterdir()), "what it made for itself is gone"
+
+
+def test_a_reader_sees_what_went_in_what_was_expected_and_what_came():
+    lines = ("inputs:   x = [1.0]", "expected: [2.0]", "got:      [nan]")
+    head = written(UNWRITTEN, seen=Seen(lines=lines)).splitlines()[:40]
+    assert [head.index(line) for line in lines] == [5, 6, 7]
+    assert "def kernel(x_ptr, out_ptr, scale, n, BLOCK: tl.constexpr):" in head
+
+
+def test_a_long_message_of_a_compiler_is_cut():
+    text = written(RIGHT, verdict=failed("value"), seen=Seen())
+    long = written(RIGHT, verdict=Failed(kind="value", detail="no such thing " * 99))
+    assert len(long.splitlines()) - len(text.splitlines()) == 3
 
 
 def test_the_source_goes_in_verbatim_and_readable():
@@ -435,7 +481,7 @@ def test_complex_elements_are_written_as_their_parts_exactly():
 
 
 def test_a_single_element_of_any_stride_has_its_bytes():
-    scope = {"torch": torch}
+    scope = {"torch": torch, "ctypes": ctypes}
     exec(BODY[BODY.index("def raw(") : BODY.index("def poisoned(")], scope)
     assert scope["raw"](torch.arange(4.0)[1::2][:1]) == torch.ones(1).numpy().tobytes()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,37 @@ def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) ->
 
     `several`: other results than the reference are right too; a contract judges them.
     """
-    inputs = [
-        f"{name}={_written(tensor, NAMES[tensor.dtype])}"
-        for name, tensor in expectation.inputs.tensors.items()
-        if tensor is not None
-    ]
+    inputs = [f"{name}={said}" for name, said in _inputs(expectation)]
     claimed = None if several else ruling.claimed_wrong
     return ", ".join([*inputs, _outcome(expectation, ruling, claimed)])
+
+
+def seen_lines(expectation: Expectation, ruling: Ruling, verdict: Verdict) -> tuple[str, ...]:
+    """Return the same over several lines: `inputs:`, `expected:` and `got:`.
+
+    Where no element is wrong, what came is what the verdict says of it.
+    """
+    inputs = "; ".join(f"{name} = {said}" for name, said in _inputs(expectation))
+    wrong = _wrong_output(expectation, ruling, ruling.claimed_wrong)
+    if wrong is None:
+        outputs = (_written(o.rounded, o.dtype) for o in expectation.outputs)
+        expected, got = "; ".join(outputs), _said(verdict)
+    else:
+        want, came, at = wrong
+        name = f"{want.spec.name}, " if len(expectation.outputs) > 1 else ""
+        small = came.numel() <= MOST_ELEMENTS
+        expected = name + _written(want.rounded, want.dtype) if small else ""
+        got = _written(came, want.dtype)
+        if not small:
+            expected = f"{name}at {list(at)}: {_number(want.rounded[at], want.dtype)}"
+            got = _number(came[at], want.dtype)
+    return (f"inputs:   {inputs}", f"expected: {expected}", f"got:      {got}")
+
+
+def _inputs(expectation: Expectation) -> Iterator[tuple[str, str]]:
+    for name, tensor in expectation.inputs.tensors.items():
+        if tensor is not None:
+            yield name, _written(tensor, NAMES[tensor.dtype])
 
 
 def _outcome(expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | None) -> str:

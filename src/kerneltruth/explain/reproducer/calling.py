@@ -1,31 +1,43 @@
-"""The code of every reproducing script, as source text: call the candidate as the judge did.
+"""The code of reproducing scripts, as source text: call the candidate as the judge did.
 
-The script must run without kerneltruth, so it is text and imports nothing of ours. It stays short
-enough to be read by its recipient. Data precede this part; `judging` follows it.
+A script must run without kerneltruth, so it is text and imports nothing of ours. It stays short
+enough to be read by its recipient: what lies between `# <name>` and `# </name>` is only in scripts
+that need it (see `script.needed`). Data precede this part; `judging` follows it.
 """
 
 CALLING = r'''
 import ast
-import base64
+import ctypes
 import importlib.util
 import inspect
 import math
 import os
-import signal
 import sys
 import tempfile
 import traceback
-import zlib
 
+# <packed>
+import base64
+import zlib
+# </packed>
+# <child>
+import signal
+# </child>
+# <arrays>
 import numpy
+# </arrays>
 import torch
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA and not ARRAYS else "cpu"
 if not CUDA:
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: it reads this only once
-numpy.seterr(all="ignore")  # Triton's interpreter warns where a GPU silently gives NaN
-RAISES = ("runtime_error", "compile_error", "crash", "timeout")
+# <interpreter>
+if not CUDA:
+    import numpy
+
+    numpy.seterr(all="ignore")  # Triton's interpreter warns where a GPU silently gives NaN
+# </interpreter>
 INEXACT = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 POISON = 0  # which pattern fills memory that the kernel allocates uninitialized
 ALLOCATED = []  # that memory, with a band before and after it
@@ -34,12 +46,16 @@ ALLOCATED = []  # that memory, with a band before and after it
 def tensor(spec):
     """The logical elements of a tensor, exactly."""
     dtype, shape, data = getattr(torch, spec["dtype"]), spec["shape"], spec["data"]
+    # <packed>
     if isinstance(data, str):
         raw = bytearray(zlib.decompress(base64.b64decode(data)))
         return torch.frombuffer(raw, dtype=torch.uint8).view(dtype).reshape(shape)
+    # </packed>
+    # <complex>
     if dtype.is_complex:
         parts = torch.tensor(data, dtype=torch.float64).reshape(*shape, 2)
         return torch.view_as_complex(parts).to(dtype)
+    # </complex>
     if dtype.is_floating_point:
         return torch.tensor(data, dtype=torch.float64).to(dtype).reshape(shape)
     return torch.tensor(data, dtype=dtype).reshape(shape)
@@ -74,7 +90,7 @@ def raw(t):
     # A tensor of one element counts as contiguous whatever its stride.
     plain = t.detach().cpu().resolve_conj().resolve_neg()
     flat = plain.clone(memory_format=torch.contiguous_format).reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+    return ctypes.string_at(flat.data_ptr(), flat.nbytes) if flat.numel() else b""
 
 
 def poisoned(make, allocate=torch.empty):
@@ -82,9 +98,11 @@ def poisoned(make, allocate=torch.empty):
 
     def guarded(*args, **kwargs):
         made = make(*args, **kwargs)
+        # <arrays>
         if isinstance(made, numpy.ndarray):
             made.fill(surroundings(torch.from_numpy(made[:0]).dtype, POISON))
             return made
+        # </arrays>
         if made.is_complex() or made.layout != torch.strided or made.device.type == "meta":
             return made
         size = made.untyped_storage().nbytes()
@@ -107,6 +125,7 @@ def overrun():
     )
 
 
+# <autotune>
 def fixed_configuration(configs, *_, **__):
     """In place of triton.autotune: the configuration that was judged, without benchmarking."""
 
@@ -129,6 +148,8 @@ def fixed_configuration(configs, *_, **__):
     return Fixed
 
 
+# </autotune>
+# <interpreter>
 def mend_interpreter():
     """Triton before 3.7 cannot use a loaded number as a loop bound with NumPy 2.4 or newer."""
     import triton.runtime.interpreter as interpreter
@@ -144,6 +165,7 @@ def mend_interpreter():
     interpreter._patch_lang_tensor = mended
 
 
+# </interpreter>
 def load(folder):
     """The candidate's entry, from a file of its own, so that Triton finds the source."""
     for owner, name in (
@@ -151,15 +173,21 @@ def load(folder):
         (torch, "empty_like"),
         (torch, "empty_strided"),
         (torch.Tensor, "new_empty"),
-        *((numpy, name) for name in ("empty", "empty_like") if ARRAYS),
+        # <arrays>
+        (numpy, "empty"),
+        (numpy, "empty_like"),
+        # </arrays>
     ):
         setattr(owner, name, poisoned(getattr(owner, name)))
-    if "triton" in CANDIDATE:
-        import triton
+    # <autotune>
+    import triton
 
-        triton.autotune = fixed_configuration
-        if not CUDA:
-            mend_interpreter()
+    triton.autotune = fixed_configuration
+    # </autotune>
+    # <interpreter>
+    if not CUDA:
+        mend_interpreter()
+    # </interpreter>
     path = os.path.join(folder, "candidate.py")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(CANDIDATE)
@@ -187,6 +215,7 @@ def bind(entry, values):
     return named
 
 
+# <model>
 def model_called(kind, values):
     """What a model returns, built at the judge's seed, and given its weights where it has some.
 
@@ -212,14 +241,17 @@ def model_called(kind, values):
         model = model.to(DEVICE, dtype)
         if called.get("training") is not None:
             model.train(called["training"])
-        if KIND == "kept_state":
-            call_with_other_values(model, values.values(), {})
+        # <other_values>
+        call_with_other_values(model, values.values(), {})
+        # </other_values>
         returned = model(*values.values())
         updated = called.get("updated", ())
         kept = dict(model.named_buffers())
         return [returned, *(kept[n] for n in updated)] if updated else returned
 
 
+# </model>
+# <other_values>
 def call_with_other_values(entry, positional, named):
     """Call the entry with other values first; parameters and buffers stay as they are."""
     state = list(entry.state_dict().values()) if isinstance(entry, torch.nn.Module) else []
@@ -241,32 +273,54 @@ def other(value):
     return value * 0.75 if real(value) else value
 
 
+# </other_values>
+# <model>
 def wide(tensor):
     """The dims that have more than one element."""
     return [n for n in tensor.shape if n != 1]
 
 
+# </model>
+# <values>
 def real(value):
     return torch.is_tensor(value) and value.is_floating_point()
 
 
+# </values>
 def called(entry, values, placed):
-    """What the entry returns; an optimizer first takes a step for each gradient."""
+    """What the entry returns."""
+    # <model>
     if "get_init_inputs()" in values:
         return model_called(entry, values)
+    # </model>
+    # <optimizer>
+    if any(n.startswith("_gradients_of_") for n in values):
+        return stepped(entry, values, placed)
+    # </optimizer>
+    if inspect.isclass(entry):  # a model takes what its constructor knows
+        own = [n for n in SCALARS if n in inspect.signature(entry).parameters]
+        entry = entry(**{n: values.pop(n) for n in own}).to(DEVICE)
+    # <arrays>
+    values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
+    # </arrays>
+    # <other_values>
+    call_with_other_values(entry, (), bind(entry, values))
+    # </other_values>
+    return entry(**bind(entry, values))
+
+
+# <optimizer>
+def stepped(entry, values, placed):
+    """What the entry returns; an optimizer takes a step for each gradient."""
     mark = "_gradients_of_"
     found = {n.removeprefix(mark): values.pop(n) for n in list(values) if n.startswith(mark)}
     gradients = {n: g for n, g in found.items() if g is not None and n in placed}
-    if inspect.isclass(entry) and not found:  # a model takes what its constructor knows
-        own = [n for n in SCALARS if n in inspect.signature(entry).parameters]
-        entry = entry(**{n: values.pop(n) for n in own}).to(DEVICE)
-    if ARRAYS:
-        values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
     owners = {n: placed[n][1].requires_grad_() for n in gradients}
-    if KIND == "kept_state":
-        call_with_other_values(entry, (), bind(entry, values))
+    # <other_values>
+    call_with_other_values(entry, (), bind(entry, values))
+    # </other_values>
     made = entry(**bind(entry, values))
-    if not found or not callable(getattr(made, "step", None)):
+    if not callable(getattr(made, "step", None)):
         return made
     for step in range(max(map(len, gradients.values()), default=0)):
         for name, owner in owners.items():
@@ -277,6 +331,8 @@ def called(entry, values, placed):
     return None
 
 
+# </optimizer>
+# <gradients>
 def gradients(result, leaves):
     """The gradient of each input, where those passed in at the result are 1/8 to 7/8 in turn."""
     result = result[0] if isinstance(result, (tuple, list)) else result
@@ -286,6 +342,7 @@ def gradients(result, leaves):
     return [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
 
 
+# </gradients>
 def scalar(value):
     """An attribute's value; a dtype stands there as its name."""
     named = isinstance(value, str) and value.startswith("torch.")
@@ -305,13 +362,15 @@ def call(entry, pattern=0):
         values[name] = [leaves.get(n, placed[n][1]) for n in members if n in placed]
     before = {n: (raw(buffer), raw(view)) for n, (buffer, view) in placed.items()}
     result = called(entry, values, placed)
-    if leaves:
-        result = gradients(result, list(leaves.values()))
+    # <gradients>
+    result = gradients(result, list(leaves.values()))
+    # </gradients>
     if CUDA:
         torch.cuda.synchronize()
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-    if ARRAYS:
-        outputs = [torch.from_numpy(numpy.ascontiguousarray(o)) for o in outputs]
+    # <arrays>
+    outputs = [torch.from_numpy(numpy.ascontiguousarray(o)) for o in outputs]
+    # </arrays>
     named = [spec["in_place"] for spec in EXPECTED]
     if result is None and not any(named):
         outputs = [placed[n][1] for n in WRITES]

@@ -1,12 +1,14 @@
-"""Write a failing case as one standalone Python script that needs only torch, triton and NumPy."""
+"""Write a failing case as one standalone Python script that needs torch and triton alone."""
 
 from __future__ import annotations
 
 import base64
 import math
+import re
 import textwrap
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,16 +25,40 @@ from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
 
-# The script after its data.
+# What may follow the data of a script, with the marks of parts that not all scripts need.
 BODY = CALLING + JUDGING
 # Up to here elements are written as numbers that a reader can see and change.
 MOST_WRITTEN = 256
 _LINE = 96
+_MOST_LINES = 4
 # In the order of the script: first what a reader may want to change.
 _SETTINGS = (
-    *("CASE", "KIND", "CONFIG", "DEADLINE_S", "ENTRY", "ARRAYS", "ARGUMENTS", "LISTS"),
-    *("WRITES", "MAY_WRITE", "GRADIENTS", "SCALARS", "NOTES", "TENSORS", "EXPECTED"),
+    *("CASE", "SCALARS", "TENSORS", "EXPECTED", "KIND", "SURE", "FOUND_ON", "CONFIG"),
+    *("DEADLINE_S", "ENTRY", "ARRAYS", "ARGUMENTS", "LISTS", "WRITES", "MAY_WRITE", "GRADIENTS"),
+    "NOTES",
 )
+# One run without a fault proves little: these depend on chance, on the memory around, or on what a
+# script does not look at.
+_UNSURE = frozenset(
+    (
+        *("nondeterministic", "other_bits", "same_draw", "out_of_bounds", "crash"),
+        *("compile_error", "device", "no_kernel"),
+    )
+)
+_MARK = re.compile(r"\s*# <(/?)(\w+)>\n?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a reader of a script should know first.
+
+    Attributes:
+        lines: the inputs, what was expected and what came.
+        device: where the kernel failed.
+    """
+
+    lines: tuple[str, ...] = ()
+    device: str = "cpu"
 
 
 def script(
@@ -44,17 +70,22 @@ def script(
     verdict: Verdict,
     explanation: str = "",
     config: int = 0,
+    seen: Seen = Seen(),
 ) -> str:
     """Return the script's text.
 
-    The script exits with 1 if the kernel is wrong, 0 if right, 2 if it cannot run.
+    The script exits with 1 if the kernel is wrong, 0 if right, 2 if it cannot tell here.
 
     The candidate is included verbatim. `config` says which configuration of an autotuned kernel
     failed.
     """
+    kind = verdict.kind if isinstance(verdict, Failed) else verdict.word
     settings = {
         **_call(task, expectation, placed),
-        "KIND": verdict.kind if isinstance(verdict, Failed) else verdict.word,
+        "KIND": kind,
+        # Memory that C++ allocates is not filled with a pattern.
+        "SURE": kind not in _UNSURE and (kind, candidate.language) != ("uninitialized", "cuda"),
+        "FOUND_ON": seen.device,
         "CONFIG": config,
         "DEADLINE_S": max(math.ceil(verdict.seconds), 1) if isinstance(verdict, TimedOut) else 60,
         "ENTRY": candidate.entry,
@@ -64,16 +95,55 @@ def script(
     return "\n".join(
         (
             "#!/usr/bin/env python3",
-            _docstring(expectation, verdict, explanation),
+            _docstring(expectation, verdict, explanation, seen.lines),
             "from math import inf, nan",
             "",
             f"CANDIDATE = {source_literal(candidate.source)}",
             "",
             *_reference(task),
             *(f"{name} = {_python(settings[name])}" for name in _SETTINGS),
-            BODY,
+            body(needed(candidate, settings)),
         )
     )
+
+
+def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
+    """Return which of the marked parts a script needs."""
+    kind, arguments = settings["KIND"], settings["ARGUMENTS"]
+    written = [s for s in (*settings["TENSORS"].values(), *settings["EXPECTED"]) if s is not None]
+    bounds = [s["bound"] for s in settings["EXPECTED"] if isinstance(s["bound"], dict)]
+    data = [*written, *bounds]
+    model = "get_init_inputs()" in arguments
+    found = {
+        "arrays": candidate.language == "numpy",
+        "autotune": "autotune" in candidate.source,
+        "child": kind in ("crash", "timeout"),
+        "complex": any("complex" in s["dtype"] for s in data),
+        "gradients": bool(settings["GRADIENTS"]),
+        "interpreter": "triton" in candidate.source,
+        "model": model,
+        "optimizer": any(n.startswith("_gradients_of_") for n in arguments),
+        "other_values": kind == "kept_state",
+        "packed": any(isinstance(s["data"], _Packed) for s in data),
+        "repeat": kind in ("nondeterministic", "other_bits", "uninitialized", "out_of_bounds"),
+        "values": model or kind == "kept_state",
+    }
+    return frozenset(name for name, is_needed in found.items() if is_needed)
+
+
+def body(parts: frozenset[str]) -> str:
+    """Return what follows a script's data, with these of the marked parts."""
+    kept: list[str] = []
+    within: list[str] = []
+    for line in BODY.splitlines(keepends=True):
+        mark = _MARK.fullmatch(line)
+        if mark is None:
+            kept += [line] if parts >= frozenset(within) else []
+        elif mark[1]:
+            within.remove(mark[2])
+        else:
+            within.append(mark[2])
+    return "".join(kept)
 
 
 def _reference(task: Task) -> Iterator[str]:
@@ -104,20 +174,28 @@ def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) ->
     }
 
 
-def _docstring(expectation: Expectation, verdict: Verdict, explanation: str) -> str:
+def _docstring(
+    expectation: Expectation, verdict: Verdict, explanation: str, seen: Sequence[str]
+) -> str:
     case = expectation.case
     said = getattr(verdict, "detail", "") or getattr(verdict, "reason", "")
     head = f"A wrong kernel for {case.task}, on {case.summary()}."
     kind = verdict.kind if isinstance(verdict, Failed) else ""
     verdict_line = " ".join(w for w in (f"Verdict: {verdict.word}", kind) if w)
     usage = (
-        "Run it with Python where torch, triton and NumPy are installed: on the GPU where there is "
-        "one, else in Triton's interpreter. It exits with 1 if the kernel is wrong here, with 0 if "
-        "it is right, and with 2 if it cannot run here."
+        "Run it where torch and triton are: it prints RIGHT (exit code 0), WRONG (1) or NOT JUDGED "
+        "(2)."
     )
-    parts = [head, f"{verdict_line}. {said}".strip(), explanation, usage]
-    text = "\n\n".join("\n".join(textwrap.wrap(p, _LINE)) for p in parts if p)
+    told = f"{verdict_line}. {said}".strip()
+    parts = [head, *_wrapped(told), *_wrapped(explanation), "", *seen, "", *_wrapped(usage)]
+    text = "\n".join(parts)
     return '"""' + text.replace("\\", "\\\\").replace('"""', "'''").replace("\0", "") + '\n"""'
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return a text as few lines; compilers' messages are long."""
+    lines = textwrap.wrap(text, _LINE)
+    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
 
 def _notes(expectation: Expectation) -> list[str]:
@@ -198,6 +276,9 @@ def _python(value: Any, indent: int = 0) -> str:
     if isinstance(value, dict):
         if not value:
             return "{}"
+        short = "{" + ", ".join(f"{k!r}: {_python(v)}" for k, v in value.items()) + "}"
+        if "\n" not in short and len(short) + indent <= _LINE:
+            return short
         items = (f"{inner}{k!r}: {_python(v, indent + 4)}," for k, v in value.items())
         return "\n".join(("{", *items, " " * indent + "}"))
     if isinstance(value, list) and any(isinstance(v, dict) for v in value):

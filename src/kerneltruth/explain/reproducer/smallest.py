@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import OF_SEVERAL_CALLS, Failed, Verdict, is_bad
-from kerneltruth.explain.reproducer.script import script
+from kerneltruth.explain.reproducer.script import Seen, script
+from kerneltruth.explain.shown import seen_lines
 from kerneltruth.oracle.candidate_session import CandidateSession
 
 
@@ -22,14 +23,16 @@ def script_of(
     """
     small = session.cache.get(session.task, minimal)
     ruling, _, placed = session.call(small, config=config)
+    told = _shown(verdict, ruling.verdict)
     return script(
         task=session.task,
         candidate=session.candidate,
         expectation=small,
         placed=placed,
-        verdict=_shown(verdict, ruling.verdict),
+        verdict=told,
         explanation=explanation,
         config=config,
+        seen=Seen(lines=seen_lines(small, ruling, told), device=session.runner.device),
     )
 
 
