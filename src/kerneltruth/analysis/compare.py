@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kerneltruth.analysis.alignment import aligned
 from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import PASSED, Result
 from kerneltruth.analysis.selection import (
     ALL,
     Selection,
@@ -22,9 +23,19 @@ from kerneltruth.documents.runs import (
     ComparedRun,
     ComparedSpeed,
     DifferingKernel,
+    EditedKernel,
+    EditOutcome,
     MissingKernel,
 )
 from kerneltruth.errors import UserError
+
+# By whether the kernel was right at first and at last.
+_BECAME: dict[tuple[bool, bool], EditOutcome] = {
+    (False, True): "fixed",
+    (True, False): "broken",
+    (True, True): "still right",
+    (False, False): "still wrong",
+}
 
 
 def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocument:
@@ -39,7 +50,7 @@ def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocumen
     if len(paths) < 2:
         raise UserError(f"compare takes two or more runs, got {len(paths)}; name another run")
     studies = [read_study([path]) for path in paths]
-    runs = _selected(_aligned([{r.key: r for r in study.attempts} for study in studies]), only)
+    runs = _selected(aligned([{r.key: r for r in study.attempts} for study in studies]), only)
     names = sorted({name for known in runs for name in known})
     differing: list[DifferingKernel] = []
     missing: list[MissingKernel] = []
@@ -63,6 +74,7 @@ def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocumen
         differing=tuple(differing),
         missing=tuple(missing),
         other_source=tuple(name for name in names if _has_other_source(name, runs)),
+        edited=tuple(_edited(runs)),
         speed=_speed(runs),
         obligations=tuple(_changed(runs)),
         no_profile=sum(any(not r.has_profile for r in found) for _, found in _shared(runs)),
@@ -96,35 +108,6 @@ def _changed(runs: Sequence[dict[str, Result]]) -> Iterator[ChangedObligation]:
                 yield ChangedObligation(name=name, obligation=obligation, statuses=statuses)
 
 
-def _aligned(runs: Sequence[dict[str, Result]]) -> list[dict[str, Result]]:
-    """Give each kernel one name in all runs.
-
-    Names have the place of a submission in its file, and a method that asks again writes other
-    files. So what has its name in one run alone is looked for in the others by task and source.
-    """
-    everywhere = set(runs[0]).intersection(*runs[1:])
-    found = [{n: r for n, r in known.items() if n in everywhere} for known in runs]
-    compared = {_source(r) for known in found for r in known.values()}
-    by_source = [{_source(r): r for r in known.values()} for known in runs]
-    for name, result in _by_name(runs):
-        source = _source(result)
-        if name in everywhere or source in compared:
-            continue
-        compared.add(source)
-        for known, theirs in zip(found, by_source, strict=True):
-            if source in theirs:
-                known[name] = theirs[source]
-    return found
-
-
-def _by_name(runs: Sequence[dict[str, Result]]) -> list[tuple[str, Result]]:
-    return sorted((item for known in runs for item in known.items()), key=lambda item: item[0])
-
-
-def _source(result: Result) -> tuple[str, str]:
-    return result.task, result.sha256
-
-
 def _about(study: Study) -> ComparedRun:
     run = study.runs[0]
     contracts = tuple(sorted({r.contract for r in study.attempts if r.contract}))
@@ -137,6 +120,20 @@ def _verdict(result: Result) -> str:
 
 def _has_other_source(name: str, runs: Sequence[dict[str, Result]]) -> bool:
     return len({known[name].sha256 for known in runs if name in known}) > 1
+
+
+def _edited(runs: Sequence[dict[str, Result]]) -> Iterator[EditedKernel]:
+    """Yield each kernel of all runs whose source is not the same in all of them."""
+    for name, found in _shared(runs):
+        if not _has_other_source(name, runs):
+            continue
+        first, last = (r.verdict == PASSED for r in (found[0], found[-1]))
+        yield EditedKernel(
+            name=name,
+            files=tuple(r.origin for r in found),
+            verdicts=tuple(map(_verdict, found)),
+            became=_BECAME[first, last],
+        )
 
 
 def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, ComparedSpeed]:

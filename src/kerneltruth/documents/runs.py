@@ -267,12 +267,31 @@ class ChangedObligation(Model, frozen=True, kw_only=True):
     statuses: tuple[Status | None, ...]
 
 
+EditOutcome = Literal["fixed", "broken", "still right", "still wrong"]
+
+
+class EditedKernel(Model, frozen=True, kw_only=True):
+    """A kernel whose source is not the same in all runs.
+
+    Attributes:
+        files: by run.
+        verdicts: by run, with the kind of a failure.
+        became: what the last run says beside the first; right means a pass.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    became: EditOutcome
+
+
 class CompareDocument(Model, frozen=True, kw_only=True):
     """`compare --json`.
 
     Attributes:
         obligations: those that changed, of kernels that have a profile in every run.
         no_profile: kernels that have none in some run, which an earlier version judged.
+        edited: kernels that are in all runs, with another source in some.
     """
 
     schema: Literal[1] = 1
@@ -286,3 +305,4 @@ class CompareDocument(Model, frozen=True, kw_only=True):
     speed: dict[str, ComparedSpeed]
     obligations: tuple[ChangedObligation, ...] = ()
     no_profile: int = 0
+    edited: tuple[EditedKernel, ...] = ()

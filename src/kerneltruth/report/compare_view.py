@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed
+from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed, EditOutcome
 from kerneltruth.report.figures import several, table
 
 MOST_KERNELS = 30
+_BECAME: tuple[EditOutcome, ...] = ("fixed", "broken", "still wrong", "still right")
 
 
 def compare_view(document: CompareDocument) -> RenderableType:
@@ -20,11 +22,17 @@ def compare_view(document: CompareDocument) -> RenderableType:
     lines = [f"{r.path}: {r.device}, kernels: {r.attempts}" for r in runs]
     lines += _contracts(document)
     lines.append(f"same verdict: {document.same} of {document.kernels}")
+    lines += _edited(document)
+    edited = {kernel.name for kernel in document.edited}
     for kernel in document.differing:
+        if kernel.name in edited:
+            continue
         verdicts = ", ".join(f"{v}" for v in kernel.verdicts)
         lines.append(f"  differs: {kernel.name}: {verdicts}")
     lines += [f"  missing: {m.name} in {', '.join(m.absent)}" for m in document.missing]
     for name in document.other_source:
+        if name in edited:
+            continue
         lines.append(f"  not the same source in all runs: {name}")
     lines += _obligations(document)
     parts: list[RenderableType] = [Text("\n".join(lines))]
@@ -40,6 +48,17 @@ def _contracts(document: CompareDocument) -> Iterator[str]:
             f"the contracts differ: {' -> '.join(contracts)}; a verdict may differ because another "
             "contract decides, so compare the obligations"
         )
+
+
+def _edited(document: CompareDocument) -> Iterator[str]:
+    """Yield what became of kernels whose source is not the same: first what changed."""
+    counts = Counter(kernel.became for kernel in document.edited)
+    if counts:
+        said = ", ".join(f"{counts[word]} {word}" for word in _BECAME if counts[word])
+        yield f"edited: {several(len(document.edited), 'kernel')}: {said}"
+    for kernel in sorted(document.edited, key=lambda kernel: _BECAME.index(kernel.became)):
+        files = "" if len(set(kernel.files)) == 1 else f" ({' -> '.join(kernel.files)})"
+        yield f"  {kernel.became}: {kernel.name}: {' -> '.join(kernel.verdicts)}{files}"
 
 
 def _obligations(document: CompareDocument) -> Iterator[str]:

@@ -184,3 +184,69 @@ def test_kernels_without_a_profile_are_counted_and_not_compared_by_obligation(ru
     new = run("b", "cpu", {"k": profiled(shapes="held")})
     document = compare_runs([old, new])
     assert (document.no_profile, document.obligations) == (1, ())
+
+
+def file(origin, sha, verdict="pass", **more):
+    """The line of a file that `run` judged, by its name."""
+    return {f"{origin}@{sha}": line(verdict, sha=sha, origin=origin, **more)}
+
+
+def edited(*runs):
+    document = compare_runs(runs)
+    return {k.name: (k.became, *k.files) for k in document.edited}, document
+
+
+def test_an_edit_that_fixed_a_file_and_one_that_broke_a_file_are_told(run):
+    before = file("a.py", "s", "fail") | file("b.py", "t") | file("c.py", "u", "fail")
+    after = file("a.py", "v") | file("b.py", "w", "fail") | file("c.py", "x", "fail")
+    found, document = edited(run("a", "cpu", before), run("b", "cpu", after))
+    assert found == {
+        "a.py": ("fixed", "a.py", "a.py"),
+        "b.py": ("broken", "b.py", "b.py"),
+        "c.py": ("still wrong", "c.py", "c.py"),
+    }
+    assert document.missing == ()
+    assert (document.same, document.kernels) == (1, 3)
+
+
+def test_a_file_of_another_folder_is_matched_by_its_name(run):
+    before, after = file("old/a.py", "s", "fail"), file("new/a.py", "t")
+    found, _ = edited(run("a", "cpu", before), run("b", "cpu", after))
+    assert found == {"new/a.py": ("fixed", "old/a.py", "new/a.py")}
+
+
+def test_the_same_name_twice_is_told_apart_by_the_path(run):
+    before = file("old/x/a.py", "s", "fail") | file("old/y/a.py", "t", "fail")
+    after = file("new/x/a.py", "u") | file("new/y/a.py", "v", "fail")
+    found, _ = edited(run("a", "cpu", before), run("b", "cpu", after))
+    assert sorted(found.values()) == [
+        ("fixed", "old/x/a.py", "new/x/a.py"),
+        ("still wrong", "old/y/a.py", "new/y/a.py"),
+    ]
+
+
+def test_the_same_name_twice_without_a_path_that_tells_them_apart_is_not_matched(run):
+    before = file("x/a.py", "s") | file("y/a.py", "t")
+    found, document = edited(run("a", "cpu", before), run("b", "cpu", file("z/a.py", "u")))
+    assert (found, len(document.missing)) == ({}, 3)
+
+
+def test_a_file_of_the_same_name_for_another_task_is_another_kernel(run):
+    after = file("a.py", "t", task="gelu")
+    found, document = edited(run("a", "cpu", file("a.py", "s")), run("b", "cpu", after))
+    assert (found, len(document.missing)) == ({}, 2)
+
+
+def test_a_copy_that_is_edited_is_told_though_its_first_form_is_still_there(run):
+    before = file("a.py", "s") | file("b.py", "s")
+    after = file("a.py", "s") | file("b.py", "t", "fail")
+    found, document = edited(run("a", "cpu", before), run("b", "cpu", after))
+    assert found == {"b.py": ("broken", "b.py", "b.py")}
+    assert document.kernels == 2
+
+
+def test_a_file_with_its_source_under_another_name_is_not_edited(run):
+    found, document = edited(
+        run("a", "cpu", file("a.py", "s")), run("b", "cpu", file("renamed.py", "s"))
+    )
+    assert (found, document.same) == ({}, 1)

@@ -52,6 +52,21 @@ def test_a_comparison_names_what_differs_and_what_is_missing():
     assert "not the same source in all runs: n" in text
 
 
+def test_edited_kernels_are_told_with_what_became_of_them():
+    edited = [
+        {"name": "a", "files": ["a.py"] * 2, "verdicts": ["pass", "fail nan"], "became": "broken"},
+        {"name": "k", "files": ["o/k.py", "k.py"], "verdicts": ["fail", "pass"], "became": "fixed"},
+    ]
+    differing = [{"name": k["name"], "verdicts": k["verdicts"]} for k in edited]
+    text = piped(
+        compare_view(compared(edited=edited, differing=differing, other_source=["a", "k"]))
+    )
+    assert "edited: 2 kernels: 1 fixed, 1 broken\n" in text
+    assert "  fixed: k: fail -> pass (o/k.py -> k.py)\n  broken: a: pass -> fail nan\n" in text
+    assert "differs" not in text
+    assert "same source" not in text
+
+
 def by_contract(*contracts):
     runs = [{"path": "a", "device": "cpu", "attempts": 1, "contracts": c} for c in contracts]
     return piped(compare_view(compared(runs=runs)))
