@@ -3,7 +3,7 @@
 #
 #   make audit [ARGS="--json"]   judge the built-in corpus
 #   make test  [ARGS="-k name"]  run the tests; brings a browser for those of the page, where it can
-#   make test-fast               those that start no process: no judge, GPU, browser, Ray or network
+#   make test-fast               those marked `fast`: no process, judge, GPU, browser, Ray or network
 #   make lint                    formatting, style, types, direction of imports, names, links of documents
 #   make docs                    build the site of docs/ in build/site; a broken link fails
 #   make bench                   run the scripts that produce figures of docs/results
@@ -40,7 +40,7 @@ test: $(VENV)/.test $(VENV)/.browser
 	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)
 
 test-fast: $(VENV)/.test
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not processes" tests/unit $(ARGS)
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m fast tests/unit $(ARGS)
 
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check .

@@ -29,9 +29,11 @@ FIRST = ("test_extensions.py", "test_judging.py")
 
 
 def pytest_itemcollected(item):
-    """Mark a test with what its folder needs."""
+    """Mark a test with what its folder needs, and as fast if it needs nothing."""
     for name in NEEDS.get(item.path.relative_to(TESTS).parts[0], ()):
         item.add_marker(name)
+    if not any(map(item.get_closest_marker, ("processes", "sweep"))):
+        item.add_marker("fast")
 
 
 @pytest.hookimpl(optionalhook=True)

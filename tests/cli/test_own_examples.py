@@ -22,9 +22,10 @@ BROKEN = {
 def judged(kt, tmp_path):
     """Judge a kernel by the reference of an example; return the document of `check --json`."""
 
-    def judge(name, kernel, *options):
+    def judge(name, kernel, *options, cases=16):
         given = ("--reference", EXAMPLES / name / "reference.py", "--device", "cpu", "--json")
-        return json.loads(kt("check", kernel, *given, "--out", tmp_path / "run", *options).out)
+        given += ("--cases", cases, "--out", tmp_path / "run")
+        return json.loads(kt("check", kernel, *given, *options).out)
 
     return judge
 
@@ -62,4 +63,4 @@ def test_a_square_in_half_precision_breaks_values(judged, tmp_path):
     kernel = tmp_path / "kernel.py"
     source = (EXAMPLES / "add_rms_norm" / "kernel.py").read_text()
     kernel.write_text(source.replace("wide = added.to(tl.float32)", "wide = added"))
-    assert broken(judged("add_rms_norm", kernel, "--seed", 2)) == {"values"}
+    assert broken(judged("add_rms_norm", kernel, "--seed", 2, cases=48)) == {"values"}

@@ -31,6 +31,8 @@ def any_name(x, scale, eps):
 """
 WRONG = RIGHT.replace("mean(-1)", "sum(-1) / 96")
 ON_CPU = ("--device", "cpu")
+# What decides is tried within these.
+FEW = ("--cases", 16, *ON_CPU)
 
 
 @pytest.fixture
@@ -275,7 +277,7 @@ def fused(x, y):
 def test_a_reference_that_is_differentiable_asks_for_gradients(
     kt, reference, candidate, tmp_path, source, broken
 ):
-    given = ("--reference", reference(BACKWARD), "--out", tmp_path / "run", "--json", *ON_CPU)
+    given = ("--reference", reference(BACKWARD), "--out", tmp_path / "run", "--json", *FEW)
     profile = json.loads(kt("check", candidate(source), *given).out)["profile"]
     assert profile["gradients"]["status"] in ("held", "broken")
     decisive = [n for n, p in profile.items() if p["decisive"] and p["status"] == "broken"]
@@ -297,7 +299,7 @@ def test_a_tolerance_of_the_reference_is_admitted(
 )
 def test_a_tolerance_stands_beside_gradients(kt, reference, candidate, tmp_path, source, status):
     path = reference(f"tolerance = (1e-2, 1e-3)\n{BACKWARD}")
-    given = ("--reference", path, "--out", tmp_path / "run", "--json", *ON_CPU)
+    given = ("--reference", path, "--out", tmp_path / "run", "--json", *FEW)
     document = json.loads(kt("check", candidate(source), *given).out)
     assert document["verdict"] == ("pass" if status == "held" else "fail")
     assert document["profile"]["gradients"]["status"] == status
@@ -343,7 +345,7 @@ TANH = "def kernel(x, places):\n    return x.tanh()[places % 6]\n"
 
 
 def test_a_reference_without_sizes_is_judged_at_its_own(kt, reference, candidate, tmp_path):
-    given = ("--reference", reference(FIXED), "--out", tmp_path / "run", "--json", *ON_CPU)
+    given = ("--reference", reference(FIXED), "--out", tmp_path / "run", "--json", *FEW)
     document = json.loads(kt("check", candidate(TANH), *given).out)
     assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")
     assert document["profile"]["shapes"]["status"] == "not_applicable"

@@ -17,6 +17,8 @@ from kerneltruth.analysis.resampling import (
     shuffled_methods,
 )
 
+pytestmark = pytest.mark.sweep
+
 
 def world(
     rng, tasks, *, categories=6, methods=4, category=0.0, method=0.0, task=1.0, cell=0.0, samples=1

@@ -20,6 +20,8 @@ from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs, R
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import eager_modules, find
 
+pytestmark = pytest.mark.sweep
+
 SUITES = ("core", "kernelbenchx", "tritonbench")
 KEYS = [key for suite in SUITES for key in eager_modules(suite)]
 

@@ -19,6 +19,8 @@ from kerneltruth.clock.statistics.summary import (
     time_interval,
 )
 
+pytestmark = pytest.mark.sweep
+
 TRIALS = 1000
 
 
