@@ -57,6 +57,7 @@ _FORMS = {
     "upper": "triu",
     "lower": "tril",
 }
+_OF_SQUARES = ("symmetric", "upper", "lower")
 _STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
 # Weights of this spread keep the size of what passes through a layer and a ReLU (He et al., 2015),
 # so that the output of a deep network still depends on its input. Feedback loops grow.
@@ -362,7 +363,10 @@ def _tensor(
     if described.dtype != schema.working:
         # It keeps float32 beside narrower ones.
         return TensorSpec(name=name, dims=dims, kind="float32", typical=typical)
-    kind = _FORMS.get(facts.form or "", "probability" if schema.positive else "real")
+    # A state that begins as zeros is symmetric by accident where the example is square.
+    square = all(v.shape[-1:] == v.shape[-2:-1] for v in mine.values())
+    form = facts.form if square or facts.form not in _OF_SQUARES else None
+    kind = _FORMS.get(form or "", "probability" if schema.positive else "real")
     return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
 
 

@@ -1,6 +1,7 @@
 """Problems as tasks: derived in a child, and judged like any other."""
 
 import ast
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from kerneltruth.oracle.reference import reference
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.catalog import SuiteTasks
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
+from kerneltruth.suites.kernelbench.problem import Plain, problem_of_function
 from kerneltruth.suites.kernelbench.schema_cache import schema_of
 from kerneltruth.suites.kernelbench.suite import KernelBench
 
@@ -524,3 +526,17 @@ def test_the_truth_is_in_float64_with_the_weights_given(made):
     expected = torch.relu(wide["x"] @ weight.T + bias)
     assert truth.dtype == torch.float64
     assert torch.allclose(truth, expected, rtol=1e-12)
+
+
+def test_zeros_that_are_square_in_the_example_alone_are_no_symmetric_matrices(runner, schemas):
+    source = (
+        "import torch\n\nrows, columns = 8, 8\n\n"
+        "def inputs():\n    return torch.randn(rows, 4), torch.zeros(rows, columns)\n\n"
+        "def f(x, state):\n    return x.sum(-1, keepdim=True) + state\n"
+    )
+    plain = problem_of_function("f", source, Plain(name="f", makes="inputs"))
+    suite = KernelBench({"f": plain}, runner, schemas)
+    schema = suite.schema("f")
+    seen = tuple(replace(facts, form="symmetric") for facts in schema.inputs)
+    suite._schemas["f"] = replace(schema, inputs=seen)
+    assert [spec.kind for spec in suite.task("f").tensors] == ["real", "real"]
