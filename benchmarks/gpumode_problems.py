@@ -11,6 +11,7 @@ flagged, or a wrong solution of this file is not failed.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -74,7 +75,7 @@ def is_wrong(candidate: RunCandidate) -> bool:
 def of_solution(candidate: RunCandidate) -> list[str]:
     """A solution's line of the table."""
     cells = [candidate.name.partition("@")[0], candidate.task.partition("/")[2], candidate.verdict]
-    return [*cells, candidate.reason or ""]
+    return [*cells, re.sub(r"/\S*/", ".../", candidate.reason or "")]
 
 
 def table(heads: str, rows: list[list[str]]) -> list[str]:
