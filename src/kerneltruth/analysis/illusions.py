@@ -13,6 +13,7 @@ from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
 from kerneltruth.analysis.selection import failed_obligations
+from kerneltruth.corpus import ENTRIES
 from kerneltruth.documents.contracts import TEXTS, ContractText
 from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.model import model_of
@@ -111,6 +112,7 @@ def _illusion(result: Result, study: Study) -> IllusionRecord:
 
 
 CONTROL, BUG = "control", "bug"
+_BREAKS = {entry.name: entry.breaks for entry in ENTRIES}
 
 
 def audit_counts(study: Study) -> AuditedKernels | None:
@@ -122,7 +124,24 @@ def audit_counts(study: Study) -> AuditedKernels | None:
     return AuditedKernels(
         kernels=len(study.distinct),
         controls=len(controls),
-        controls_clean=sum(r.correct for r in controls),
+        controls_clean=sum(r.correct and not silently_broken(r) for r in controls),
         bugs=len(bugs),
-        bugs_caught=sum(map(rejected, bugs)),
+        bugs_caught=sum(map(is_caught, bugs)),
     )
+
+
+def is_caught(bug: Result) -> bool:
+    """Return whether a planted bug fails by the obligation that it was planted against.
+
+    One that this version does not know, or that has no profile, must be rejected.
+    """
+    breaks = _BREAKS.get(bug.key)
+    if breaks is None or not bug.profile:
+        return rejected(bug)
+    end = bug.profile.get(breaks)
+    return end is not None and end.status in ("broken", "refused")
+
+
+def silently_broken(result: Result) -> tuple[str, ...]:
+    """Return the obligations that a kernel breaks without a word, whatever the contract asks."""
+    return tuple(name for name, end in result.profile.items() if end.status == "broken")

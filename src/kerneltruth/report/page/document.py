@@ -11,6 +11,7 @@ from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.study import CATEGORY, tables
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
+from kerneltruth.report.page.audit import AuditPart, audit_part
 from kerneltruth.report.page.cells import PageTable
 from kerneltruth.report.page.deviance import DeviancePart, deviance_part
 from kerneltruth.report.page.devices import DevicesPart, devices_part
@@ -63,6 +64,7 @@ class Page:
     """Everything that the page's template shows; text is visible and cut to length.
 
     Attributes:
+        audit: None unless the runs are audits of the built-in corpus alone.
         survival: None where no check certifies a kernel.
         leaderboard: None if methods are not ranked; likewise `best`.
         details: compressed parts, which the script unpacks as they are needed; likewise `sources`.
@@ -75,6 +77,7 @@ class Page:
     kept: str
     runs: Sequence[AnalyzedRun]
     notes: Sequence[str]
+    audit: AuditPart | None
     survival: SurvivalPart | None
     tiles: Sequence[Tile]
     heat: VerdictMap
@@ -115,13 +118,14 @@ def page_document(
     sources = packed(map(_source, material.sources.values()), most_bytes=most_source_bytes)
     numbers = {sha: i for i, sha in enumerate(material.sources) if i < sources.count}
     return Page(
-        kind="leaderboard" if ranks else "report",
+        kind="audit" if study.of_corpus else "leaderboard" if ranks else "report",
         title=label(title or _title(study.runs)),
         counts=counts(study),
         corpus=study.of_corpus,
         kept=KEPT[study.kept],
         runs=study.runs,
         notes=_notes(material, details, sources),
+        audit=audit_part(study),
         survival=survival_part(found),
         tiles=tiles(found, answers),
         heat=verdict_map(answers),

@@ -49,11 +49,12 @@ class Tile:
 
 def tiles(found: AnalyzeDocument, answers: Sequence[Result]) -> list[Tile]:
     """Make the page's first numbers, each with its denominator."""
+    if found.audit is not None:
+        return _audit_tiles(found.audit)
     total = found.rates.overall
     speed = speedups(answers, EAGER)[0]
     open_ = clustered_rate((r.task, r.verdict in NOT_JUDGED) for r in answers)
     return [
-        *_audit_tiles(found.audit),
         _tile("Loads and runs", _stage(total.call, "call"), "the call stage: it returns"),
         _tile("Is right", _stage(total.exe, "exe"), "no case finds it wrong, nor a timed call"),
         _tile("Is timed", _stage(total.perf, "perf"), "the perf stage: right, with a time"),
@@ -77,10 +78,8 @@ def tiles(found: AnalyzeDocument, answers: Sequence[Result]) -> list[Tile]:
     ]
 
 
-def _audit_tiles(found: AuditedKernels | None) -> list[Tile]:
+def _audit_tiles(found: AuditedKernels) -> list[Tile]:
     """Make the tiles of an audit: its kernels are chosen, so a share has no interval."""
-    if found is None:
-        return []
     hint = f"of the {count(found.kernels)} kernels of the built-in corpus that the audit judged"
     pairs = (
         ("Controls clean", found.controls_clean, found.controls),
@@ -90,8 +89,6 @@ def _audit_tiles(found: AuditedKernels | None) -> list[Tile]:
 
 
 def _unsolved_tiles(found: AnalyzeDocument) -> list[Tile]:
-    if found.audit is not None:
-        return []
     every = found.unsolved.overall
     return [_tile("Tasks no method solves", share(every.unsolved), _partial(every.partial))]
 
