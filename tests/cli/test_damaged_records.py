@@ -46,7 +46,7 @@ def test_a_digest_of_another_form_is_damage(kt, finding):
         ("layout", "sideways", "layout 'sideways'"),
         ("recipe", "grandmother's", 'recipe "grandmother\'s"'),
         ("absent", ["input"], "'input' cannot be left out"),
-        ("literals", [["input", [1.0]]], "1 values of input; expected 128"),
+        ("literals", [["input", [1.0]]], "1 values of input; expected 4096"),
         ("literals", [["output", [1.0]]], "values of 'output'"),
         ("attributes", [["alpha", 2]], "attribute alpha=2"),
         ("seed", 2**64, "seed 18446744073709551616 is not in"),

@@ -275,9 +275,6 @@ class SuiteTasks(OpenTasks):
     def __len__(self) -> int:
         return len(self._listed)
 
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self.bare(key) in self._listed
-
     def listed(self) -> dict[str, Listed]:
         """Return what is known of each task, by name."""
         return dict(self._listed)

@@ -84,6 +84,9 @@ class OpenTasks(Mapping[str, Task]):
 
     option: str
 
+    def __contains__(self, key: object) -> bool:
+        return any(task.key == key for task in self.listed().values())
+
     @abstractmethod
     def listed(self) -> dict[str, Listed]:
         """Return what is known of each task, by bare name."""

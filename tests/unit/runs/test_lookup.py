@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.runs import lookup
+from kerneltruth.runs import files
 from kerneltruth.runs.lookup import located, run_parents
 
 
@@ -21,7 +21,7 @@ def finding(run, name, *, at=1):
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lookup.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
     return tmp_path
 
 
@@ -92,6 +92,6 @@ def test_a_run_that_is_not_there_is_refused():
 
 def test_runs_of_other_users_are_not_searched(monkeypatch):
     finding("runs/check-1", "relu-1a")
-    monkeypatch.setattr(lookup.os, "getuid", lambda: -1)
+    monkeypatch.setattr(os, "getuid", lambda: -1)
     with pytest.raises(UserError, match="of the 0 findings"):
         located(Path("relu-1a"))
