@@ -68,7 +68,7 @@ def audit(
         given,
         cases=cases or (16 if of_suite else 36),
         promises=of_suite and cases is None,
-        baselines=peer_checks,
+        peer_checks=peer_checks,
     )
     raise typer.Exit(_show(options.follow(run(request), quiet=as_json), as_json))
 

@@ -97,7 +97,7 @@ def run_(
         seed=options.settled_seed(seed, out),
         stages=stages_until(stage),
         labels=Labels(method=method, model=model),
-        baselines=peer_checks,
+        peer_checks=peer_checks,
     )
     document = options.follow(run(request), quiet=as_json)
     options.show_document(document, run_view, as_json)

@@ -43,7 +43,7 @@ def audit_corpus(
     jobs = [_job(entry, options) for entry in entries]
     identity = content_hash(
         [[j.name, j.candidate.sha256] for j in jobs]
-        + [device, options.cases, options.baselines, options.targets]
+        + [device, options.cases, options.peer_checks, options.targets]
     )
     with open_run(
         options.out,
@@ -90,7 +90,7 @@ def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:
             contract=contract_named(options.contract or CONTRACT).name,
             deadline_s=options.deadline_s,
         ),
-        baseline_seed=options.seed if options.baselines else None,
+        baseline_seed=options.seed if options.peer_checks else None,
         effort=BRIEF,
         obligation=entry.breaks,
     )

@@ -100,7 +100,7 @@ class RunRequest(EngineRequest[RunDocument]):
             what its task promises.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
         stages: which of `STAGES`, a prefix of them.
-        baselines: whether the peers' checks are run on each candidate too.
+        peer_checks: whether the peers' checks are run on each candidate too.
         against: the baselines of right candidates; empty means the usual ones.
         last_failed: whether only candidates are judged that did not pass in their last run.
         address: of the Ray cluster; None starts or finds a local one.
@@ -119,7 +119,7 @@ class RunRequest(EngineRequest[RunDocument]):
     contract: str = CONTRACT
     stages: tuple[str, ...] = STAGES
     explain: bool = True
-    baselines: bool = False
+    peer_checks: bool = False
     against: tuple[str, ...] = ()
     last_failed: bool = False
     labels: Labels = field(default_factory=Labels)
@@ -156,7 +156,7 @@ class AuditRequest(EngineRequest[AnyAudit]):
     cases: int = 36
     contract: str | None = None
     promises: bool = False
-    baselines: bool = True
+    peer_checks: bool = True
     targets: tuple[str, ...] = ("sm_90",)
     suite: str | None = None
     timed: bool = False

@@ -84,7 +84,7 @@ def _judge(
     identifying: list[object] = [options.suite, options.cases, options.strategies, options.stages]
     identifying += [options.device if len(runners) > 1 else runners[0].device]
     identifying += [["contract", options.contract]] if options.contract != CONTRACT else []
-    identifying += ["baselines"] if options.baselines else []
+    identifying += ["baselines"] if options.peer_checks else []
     identifying += [["against", *sorted({*options.against})]] if options.against else []
     identifying += [["last_failed", *sorted(wanted)]] if wanted else []
     identifying += ["require_kernel"] if options.require_kernel else []
@@ -127,7 +127,7 @@ class _Run:
         self._store = store
         self._evaluators = [Evaluator(policy=Policy(), runner=runner) for runner in runners]
         self._device = runners[0].device
-        self._compares = options.baselines and "exe" in options.stages
+        self._compares = options.peer_checks and "exe" in options.stages
         self._entries = entries
         self._fingerprint: dict[str, str | None] = {}
         self._began = time.monotonic()
