@@ -9,6 +9,7 @@ The names below are imported when they are first used; none of them imports torc
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -79,9 +80,26 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
         if name in names:
+            _refuse_recursion(home)
             found = globals()[name] = getattr(import_module(home), name)
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _refuse_recursion(home: str) -> None:
+    """Refuse to judge in a file that a judge imports, where each judgement would lead to another.
+
+    A candidate's process may not read the library, and would be told so without the reason.
+
+    Raises:
+        RuntimeError: this process imports a candidate.
+    """
+    child = sys.modules.get("kerneltruth.runner.child.entry")
+    if home.startswith("kerneltruth.library") and getattr(child, "IMPORTING", ()):
+        raise RuntimeError(
+            "a kernel is judged while its own file is imported; put the call under "
+            '`if __name__ == "__main__":`'
+        )
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from kerneltruth import corpus
 from kerneltruth.corpus import indexing_and_pooling, pointwise, reductions
 from kerneltruth.corpus.entry import Entry, source
 from kerneltruth.documents.case import Case
@@ -22,9 +23,8 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.spec import Scalar
 
-ENTRIES = {
-    e.name: e for e in (*pointwise.ENTRIES, *reductions.ENTRIES, *indexing_and_pooling.ENTRIES)
-}
+DECLARED = (*pointwise.ENTRIES, *reductions.ENTRIES, *indexing_and_pooling.ENTRIES)
+ENTRIES = {e.name: e for e in corpus.ENTRIES if e.name in {d.name for d in DECLARED}}
 CONTROLS = [e for e in ENTRIES.values() if e.role == "control"]
 BUGS = [e for e in ENTRIES.values() if e.role == "bug"]
 

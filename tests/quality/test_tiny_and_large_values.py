@@ -3,6 +3,8 @@
 Some are only met in one mode, so each mode is tried with them.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from kerneltruth.documents.verdict import Failed, Passed
@@ -106,6 +108,8 @@ def verdict(verdict_on, key, source=None, seed=0):
     candidate = eager_of(task)
     if source is not None:
         candidate = read_candidate(HEAD + source, "one.py", task_names=(task.name,), task=task.name)
+        # What is planted in PyTorch's own functions imports them from the corpus.
+        candidate = replace(candidate, trusted="kerneltruth.corpus" in source)
     plan = Plan(seed=seed, cases=CASES, promises=True, domain="core", compile=False)
     return verdict_on(key, candidate, plan)
 

@@ -297,16 +297,13 @@ def _refuse_recursion() -> None:
     """Refuse a call in a file that a judge imports, where each would lead to another.
 
     Raises:
-        UserError: this process imports a file of tasks, or a candidate.
+        UserError: this process imports a file of tasks.
     """
-    for name, running, doing in (
-        ("kerneltruth.suites.declared", "RUNNING", "its file's tasks are read"),
-        ("kerneltruth.runner.child.entry", "IMPORTING", "its own file is imported"),
-    ):
-        if getattr(sys.modules.get(name), running, ()):
-            raise UserError(
-                f'a kernel is judged while {doing}; put the call under `if __name__ == "__main__":`'
-            )
+    if getattr(sys.modules.get("kerneltruth.suites.declared"), "RUNNING", ()):
+        raise UserError(
+            "a kernel is judged while its file's tasks are read; put the call under "
+            '`if __name__ == "__main__":`'
+        )
 
 
 def _of_a_task(report: Report) -> Report:
