@@ -13,10 +13,10 @@ KERNEL = "def relu(x):\n    return None\n"
 
 @pytest.fixture
 def tiny_disk(tmp_path):
-    """A file system of 32 KiB."""
+    """A file system of 256 KiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
     try:
         mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
     except OSError:

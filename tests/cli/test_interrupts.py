@@ -40,7 +40,8 @@ def begin(environment):
     def start(*arguments):
         process = subprocess.Popen(
             [sys.executable, "-m", "kerneltruth", *map(str, arguments)],
-            env=environment,
+            # The candidates here write into a folder of the test's what they started.
+            env=environment | {"KERNELTRUTH_ISOLATION": "process"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -67,8 +67,8 @@ Isolation = Annotated[
     str | None,
     typer.Option(
         "--isolation",
-        callback=lambda level: at_least(level),
-        help="Refuse to run with less: process, syscalls or strict; default: the best there is.",
+        callback=lambda level: isolate_at(level),
+        help="process, syscalls or strict; ends where there is less; default: the best there is.",
     ),
 ]
 Seed = Annotated[int, _seed("Master seed of every random stream.")]
@@ -197,8 +197,8 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
     return kind(**values | fields)
 
 
-def at_least(isolation: str | None) -> str | None:
-    """Require a level of isolation of all that this process starts.
+def isolate_at(isolation: str | None) -> str | None:
+    """Run candidates at a level of isolation, in all that this process starts.
 
     Raises:
         UserError: there is no such level.

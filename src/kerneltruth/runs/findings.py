@@ -99,7 +99,7 @@ def environment_fingerprint(
         "driver": driver,
         "cuda": cuda,
         "machine": f"{platform.system()} {platform.machine()}",
-        "isolation": levels.offered().level,
+        "isolation": levels.chosen(),
     }
 
 

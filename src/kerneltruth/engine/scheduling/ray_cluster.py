@@ -193,7 +193,7 @@ class _ClusterJudges:
     def _hire(self, waiting: Waiting[Any], judges: int) -> None:
         room = min(judges, _capacity(self._ray, self._placement))
         while len(self._busy) < room and waiting.ahead():
-            self._hand_out(self._actor.remote(self._make, levels.least() or ""), waiting)
+            self._hand_out(self._actor.remote(self._make, levels.wanted() or ""), waiting)
 
     def _take(self, ref: Any, waiting: Waiting[Any]) -> Iterator[Done[Any, Any] | Lost[Any]]:
         judge, job = self._busy.pop(ref)

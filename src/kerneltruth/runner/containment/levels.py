@@ -13,8 +13,8 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.containment import LEVELS, Level
 from kerneltruth.runner.import_path import import_path
 
-# The least level that a command or a program accepts: `--isolation` sets it, for all processes
-# that it starts too.
+# The level that a command or a program asks for: `--isolation` sets it, for all processes that it
+# starts too.
 VARIABLE = "KERNELTRUTH_ISOLATION"
 _PROBE_S = 60.0
 
@@ -48,8 +48,8 @@ def offered() -> OfferedLevel:
     return OfferedLevel(level, limited_by, abi)
 
 
-def least() -> Level | None:
-    """Return the least level that is accepted; None if any is.
+def wanted() -> Level | None:
+    """Return the level that is asked for; None means the best that there is.
 
     Raises:
         UserError: the variable names no level.
@@ -61,16 +61,16 @@ def least() -> Level | None:
 
 
 def chosen(exactly: Level | None = None) -> Level:
-    """Return the level that children get: the best that there is, or exactly this.
+    """Return the level that children get: this, else the one asked for, else the best there is.
 
     Raises:
-        EnvironmentFault: this machine offers less than that, or than the least that is accepted.
-        UserError: the least level is no level.
+        EnvironmentFault: this machine offers less.
+        UserError: what is asked for is no level.
     """
-    wanted, here = exactly or least(), offered()
-    if wanted is not None and LEVELS.index(here.level) < LEVELS.index(wanted):
+    level, here = exactly or wanted(), offered()
+    if level is not None and LEVELS.index(here.level) < LEVELS.index(level):
         raise EnvironmentFault(
-            f"isolation {wanted!r} is not to be had here, only {here.level!r}: {here.limited_by}; "
+            f"isolation {level!r} is not to be had here, only {here.level!r}: {here.limited_by}; "
             f"use a machine that offers it, or accept --isolation {here.level}"
         )
-    return exactly or here.level
+    return level or here.level
