@@ -45,7 +45,7 @@ def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
 
 def test_what_takes_statistics_of_the_batch_and_keeps_none_is_right(runner, made):
     _, task = made(NORMALIZED)
-    attempt = attempt_of(runner, task, new(NORMALIZED, BY_BATCH), 32)
+    attempt = attempt_of(runner, task, new(NORMALIZED, BY_BATCH), 48)
     assert isinstance(attempt.verdict, Passed), attempt.failure
     modes = {case.settings[MODE] for case, _ in attempt.declined}
     assert modes == {"evaluation", UPDATED}
