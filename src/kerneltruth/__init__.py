@@ -89,13 +89,14 @@ def __getattr__(name: str) -> object:
 def _refuse_recursion(home: str) -> None:
     """Refuse to judge in a file that a judge imports, where each judgement would lead to another.
 
-    A candidate's process may not read the library, and would be told so without the reason.
+    A candidate's process may not read the library: its own error would not say why.
 
     Raises:
         RuntimeError: this process imports a candidate.
     """
     child = sys.modules.get("kerneltruth.runner.child.entry")
-    if home.startswith("kerneltruth.library") and getattr(child, "IMPORTING", ()):
+    importing: list[str] = getattr(child, "IMPORTING", [])
+    if importing and home.startswith("kerneltruth.library"):
         raise RuntimeError(
             "a kernel is judged while its own file is imported; put the call under "
             '`if __name__ == "__main__":`'
