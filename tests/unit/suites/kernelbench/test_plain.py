@@ -141,6 +141,20 @@ def test_offsets_and_permutations_are_told_from_draws(made, arranged):
     assert learned(ARRANGED.format(made))["inputs"][1]["arranged"] is arranged
 
 
+@pytest.mark.parametrize(
+    ("made", "form"),
+    [
+        ("torch.tensor([-1.0, 1.0, 1.0]).repeat(10)", "sign"),
+        ("torch.ones(30)", None),
+        ("torch.zeros(30, 30)", None),
+        ("torch.eye(30) * 2", "symmetric"),
+    ],
+)
+def test_one_number_everywhere_is_no_form_of_a_tensor(made, form):
+    source = f"import torch\n\ndef f(x):\n    return x * 2\n\ndef inputs():\n    return ({made},)\n"
+    assert learned(source)["inputs"][0]["form"] == form
+
+
 def test_a_number_that_matters_has_another_value():
     source = (
         "import torch\n\ndef f(x, eps, flag, unused):\n    return x + eps if flag else x - eps\n"

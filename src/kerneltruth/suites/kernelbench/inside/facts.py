@@ -292,12 +292,10 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
         "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
         "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
     }
-    form = next((n for n, holds in forms.items() if all(bool(holds(d)) for d in draws)), None)
-    return {
-        "form": form,
-        "low": min(float(d.min()) for d in draws),
-        "high": max(float(d.max()) for d in draws),
-    }
+    low, high = min(float(d.min()) for d in draws), max(float(d.max()) for d in draws)
+    # One number everywhere, as of a weight that was filled with ones, is no form.
+    varied = [n for n, holds in forms.items() if low < high and all(bool(holds(d)) for d in draws)]
+    return {"form": next(iter(varied), None), "low": low, "high": high}
 
 
 def _is_arranged(values: torch.Tensor, count: int) -> bool:
