@@ -132,6 +132,11 @@ def test_its_references_prove_its_tasks_and_are_the_eager_baseline(
         ),
         (
             {"good": "good_suite:Good"},
+            SUITE + "        yield kt.task('a(x[M])', dims={'M': 'row'}, reference=abs)\n",
+            f"good_suite.py:{SUITE.count(chr(10)) + 1}); correct the suite",
+        ),
+        (
+            {"good": "good_suite:Good"},
             SUITE.replace("yield", "for _ in range(2): yield"),
             "it names a task twice: 'twice'; rename one of them",
         ),

@@ -134,8 +134,10 @@ def _of_function(function: Function) -> Source:
 
 
 def is_text(given: str) -> bool:
-    """Tell a source from a path: it has a line break, or begins as a program does."""
-    return "\n" in given or given.startswith(("def ", "import ", "from ", "@"))
+    """Tell a source from a path: a path has no line break, and words only if it is there."""
+    begins = given.startswith(("def ", "import ", "from ", "@"))
+    words = len(given.split()) > 1 and not Path(given).suffix
+    return "\n" in given or begins or (words and not Path(given).exists())
 
 
 def _in_file(path: Path) -> Source:

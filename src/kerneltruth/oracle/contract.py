@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kerneltruth.documents.contracts import TEXTS, ContractName, ContractText, contract_name
-from kerneltruth.oracle.obligations import Departure
+from kerneltruth.oracle.obligations import ONLY_WHERE_PROMISED, Departure
 
 DEFAULT_CONTRACT: ContractName = "core"
 
@@ -30,7 +30,7 @@ class Contract:
 
 
 def _takes_part_in_torch(departure: Departure) -> bool:
-    return departure.promised or departure.obligation != "gradients"
+    return departure.promised or departure.key not in ONLY_WHERE_PROMISED
 
 
 CONTRACTS: Mapping[ContractName, Contract] = {

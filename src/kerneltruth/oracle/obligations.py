@@ -60,6 +60,10 @@ class Departure:
         return f"{self.obligation}.{self.part}" if self.part else self.obligation
 
 
+# Obligations, by key, that no case tries where nothing promises them.
+ONLY_WHERE_PROMISED = frozenset({"gradients", "attributes"})
+
+
 def obligations_of(task: Task) -> Iterator[Departure]:
     """The obligations of a task, and its parts of them; those that are missing do not apply."""
     yield Departure(obligation="published")
@@ -95,9 +99,17 @@ def _of_attributes(task: Task) -> Iterator[Departure]:
     plain = [a for a in chosen if a.name != CALL]
     if plain or len(calls) > 1 or any(spec.optional for spec in task.tensors):
         yield Departure(obligation="attributes")
+    elif fixed_numbers(task):
+        yield Departure(obligation="attributes", promised=False)
     names = {a.name for a in plain} & task.extended.keys()
     if any(task.extended[name] for name in names):
         yield Departure(obligation="attributes", part=BEYOND, promised=False)
+
+
+def fixed_numbers(task: Task) -> tuple[str, ...]:
+    """The numbers and bools that a caller passes, of which the task lists no value but one."""
+    passed = [a for a in task.attributes if not a.hidden and len(a.values) <= 1]
+    return tuple(a.name for a in passed if isinstance(a.default, int | float))
 
 
 def departures(task: Task, case: Case, published: Case) -> tuple[Departure, ...]:

@@ -29,6 +29,7 @@ from kerneltruth.oracle.obligations import (
     Departure,
     blame,
     departures,
+    fixed_numbers,
     most_ordinary,
     obligations_of,
     without,
@@ -366,6 +367,8 @@ class ProfileBuilder:
             return reason_of(self._unjudged[key])
         if key == "gradients" and not self._known[key].promised:
             return UNPROMISED_GRADIENTS
+        if key == "attributes" and not self._known[key].promised:
+            return f"the task gives one value of {', '.join(fixed_numbers(self.task))}"
         if not self.is_over:
             return reason
         return REFUSED_AS_PUBLISHED if refused else WRONG_AS_PUBLISHED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kerneltruth.documents.records import ProfileEntry
+from kerneltruth.oracle.obligations import ONLY_WHERE_PROMISED
 
 # What an obligation earns. A refusal does no harm; a wrong result does, even after many right ones.
 HELD, REFUSED, BROKEN_AT_MOST = 1.0, 0.5, 0.25
@@ -41,8 +42,9 @@ def _of_results(profile: Mapping[str, ProfileEntry]) -> float:
 
 
 def _is_tried_at_all(key: str, entry: ProfileEntry) -> bool:
-    """Tell whether it is ever tried; gradients that no prompt promises are not."""
-    return entry.status != "not_applicable" and (entry.decisive or key != "gradients")
+    """Tell whether it is ever tried; gradients and attributes that nothing promises are not."""
+    never = key in ONLY_WHERE_PROMISED and not (entry.decisive or entry.promised)
+    return entry.status != "not_applicable" and not never
 
 
 def _earned(entry: ProfileEntry) -> float:

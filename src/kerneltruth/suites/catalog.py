@@ -214,7 +214,11 @@ def _said_in_one_line(found: type[Suite], suite: str) -> Iterator[None]:
             raise
         frames = extract_tb(error.__traceback__)
         # A declaration is wrong where the suite makes it, not where this package finds that out.
-        theirs = [f for f in frames if not Path(f.filename).is_relative_to(_PACKAGE)]
+        theirs = [
+            f
+            for f in frames
+            if not (f.filename.startswith("<") or Path(f.filename).is_relative_to(_PACKAGE))
+        ]
         last = (theirs or frames)[-1]
         raise UserError(
             f"--suite {suite}: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "

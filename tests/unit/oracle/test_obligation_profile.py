@@ -68,6 +68,19 @@ def test_a_right_candidate_holds_all_that_is_tried():
     assert attempt.profile["gradients"].reason == UNPROMISED_GRADIENTS
 
 
+def test_a_number_of_one_value_is_said_to_be_not_tried():
+    fixed = declare("scaled(x[M, N], scale=2.0)", lambda x, scale: x * scale)
+    attempt = attempt_of(
+        lambda call: call.tensors["x"] * 2, task=fixed, plan=Plan(contract="torch")
+    )
+    entry = attempt.profile["attributes"]
+    assert (attempt.verdict.word, attempt.score) == ("pass", 1.0)
+    assert (entry.status, entry.decisive) == ("not_tried", False)
+    assert entry.reason == "the task gives one value of scale"
+    varied = attempt_of(lambda call: call.tensors["x"] * 2, task=SCALED).profile["attributes"]
+    assert varied.status == "broken"
+
+
 def test_a_candidate_that_is_wrong_on_strided_input_alone_breaks_that_alone():
     attempt = attempt_of(lambda call: right(call) if is_dense(call) else right(call) + 100)
     assert with_status(attempt, "broken") == ["layouts"]
