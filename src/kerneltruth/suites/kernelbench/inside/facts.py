@@ -292,10 +292,10 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
         "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
         "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
     }
-    low, high = min(float(d.min()) for d in draws), max(float(d.max()) for d in draws)
+    least, most = min(float(d.min()) for d in draws), max(float(d.max()) for d in draws)
     # One number everywhere, as of a weight that was filled with ones, is no form.
-    varied = [n for n, holds in forms.items() if low < high and all(bool(holds(d)) for d in draws)]
-    return {"form": next(iter(varied), None), "low": low, "high": high}
+    found = (n for n, holds in forms.items() if least < most and all(bool(holds(d)) for d in draws))
+    return {"form": next(found, None), "low": least, "high": most}
 
 
 def _is_arranged(values: torch.Tensor, count: int) -> bool:
