@@ -199,7 +199,7 @@ def sheet(options: Any) -> list[dict[str, Any]]:
         name = line["attempt"]["profile"][key]["finding"]
         if name is None:
             continue
-        path = options.folder / "run" / "findings" / name
+        path = options.folder / "run" / "findings" / f"{name}.json"
         finding = finding_at(path)
         row["finding"] = finding.id
         row["case"] = (finding.minimal or finding.case).summary()
