@@ -48,7 +48,8 @@ class Recipe:
             (the first of these) or `bias` (the first real one of a lower rank, whatever the task's
             range of values).
         companion: the recipe of the other tensors.
-        finite: the recipe of finite values as large, for one whose values are not all finite.
+        finite: recipes of finite values to compare with, for one whose values are not all finite:
+            as large as those, and as ordinary as the rest.
     """
 
     summary: str
@@ -58,7 +59,7 @@ class Recipe:
     amplitude: float = 10.0
     focus: Focus = "all"
     companion: str = "uniform"
-    finite: str | None = None
+    finite: tuple[str, ...] = ()
 
 
 def benchmark_recipe(distribution: str) -> str:
@@ -282,14 +283,14 @@ RECIPES: dict[str, Recipe] = {
         "uniform, 5% replaced by NaN, infinities or 0",
         _nan_injected,
         domain="extended",
-        finite="large",
+        finite=("large", "uniform"),
     ),
     "adversarial": Recipe(
         "zero, subnormal, huge, ordinary and non-finite values",
         _adversarial,
         domain="extended",
         amplitude=1000.0,
-        finite="large",
+        finite=("large", "uniform"),
     ),
     "constant_rows": Recipe("one value per row", _constant_rows, focus="data"),
     "ties": Recipe("four distinct values", _ties, focus="data"),

@@ -177,18 +177,23 @@ def _is_same(value: Scalar, usual: Scalar) -> bool:
 
 def without(task: Task, case: Case, departure: Departure, published: Case) -> Case | None:
     """The case without one of its departures; None where the task has no such case."""
-    found = _without(task, case, departure, published)
-    return found if found != case and task.allows(found.sizes, found.settings) else None
+    return next(_all_without(task, case, departure, published), None)
+
+
+def _all_without(task: Task, case: Case, departure: Departure, published: Case) -> Iterator[Case]:
+    """The cases without one of its departures: of special values, each with other finite ones."""
+    finite = RECIPES[case.recipe].finite if departure.obligation == "specials" else ()
+    found = [replace(case, recipe=name, literals=()) for name in finite]
+    for simpler in found or [_without(task, case, departure, published)]:
+        if simpler != case and task.allows(simpler.sizes, simpler.settings):
+            yield simpler
 
 
 def _without(task: Task, case: Case, departure: Departure, published: Case) -> Case:
     usual = published.settings
     chosen, forms = _other_settings(task, case, published)
     match departure.obligation:
-        case "specials":
-            finite = RECIPES[case.recipe].finite or published.recipe
-            return replace(case, recipe=finite, literals=())
-        case "values":
+        case "specials" | "values":
             return replace(case, recipe=published.recipe, literals=())
         case "empty":
             return case.with_dims(**{s: _some(task, s) for s, n in case.dims if n == 0})
@@ -225,8 +230,8 @@ def most_ordinary(
     """The failing case with as few departures as it takes; the most unusual goes first.
 
     None departs from `published`; `fails` returns whether a simpler case fails in the same way.
-    Special values give way to large finite ones, which may be to blame in turn. Departures whose
-    keys are `kept` stay.
+    Special values give way to large finite ones, or else to ordinary ones, which may be to blame in
+    turn. Departures whose keys are `kept` stay.
     """
     needed = set(kept)
     while True:
@@ -234,11 +239,11 @@ def most_ordinary(
         departure = next(left, None)
         if departure is None:
             return case
-        simpler = without(task, case, departure, published)
-        if simpler is not None and fails(simpler):
-            case = simpler
-        else:
+        simpler = next(filter(fails, _all_without(task, case, departure, published)), None)
+        if simpler is None:
             needed.add(departure.key)
+        else:
+            case = simpler
 
 
 def blame(verdict: Verdict, causes: Sequence[Departure]) -> Departure:

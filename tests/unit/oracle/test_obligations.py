@@ -110,7 +110,7 @@ def test_a_case_stays_as_it_is_where_the_task_has_none_without_the_departure():
 def test_special_values_give_way_to_large_finite_ones(recipe):
     case = case_of(RELU, recipe=recipe)
     finite = without(RELU, case, Departure(obligation="specials", promised=False), PUBLISHED)
-    assert finite == replace(case, recipe=RECIPES[recipe].finite)
+    assert finite == replace(case, recipe=RECIPES[recipe].finite[0])
     assert all(torch.isfinite(t).all() for t in materialize(RELU, finite).tensors.values())
     assert keys(finite) == ["values"]
 
@@ -120,6 +120,8 @@ def test_a_kernel_that_is_wrong_on_the_finite_values_breaks_values_and_not_speci
     at = lambda *wrong: keys(most_ordinary(RELU, case, PUBLISHED, lambda c: c.recipe in wrong))
     assert at("adversarial") == ["specials"]
     assert at("adversarial", "large") == ["values"]
+    # A kernel may be wrong on small negative values, and large ones may show nothing.
+    assert at("adversarial", "uniform") == ["values"]
     assert at("adversarial", "large", PUBLISHED.recipe) == []
 
 
