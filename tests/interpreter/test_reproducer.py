@@ -54,6 +54,15 @@ CONJUGATED = task(
     outputs=(Output(compare="exact"),),
     extended_dtypes=("complex64", "complex128"),
 )
+SIZED = task(
+    "sized(size:=(M, N), pairs:=((0, 1), (M, N)), x[M, N])",
+    category="Math",
+    dims={"M": "batch", "N": "reduced"},
+    reference=lambda size, pairs, x: x * 2,
+    description="",
+    flops="M*N",
+    benchmark={"M": 8, "N": 8},
+)
 INTEGERS = task(
     "doubled(x[M, N]: int64)",
     category="Math",
@@ -255,6 +264,10 @@ SCRIPTS = {
         "    def forward(self, data):\n        return data * self.scale\n"
     ),
     "other names": lambda: written("def double(a, factor):\n    return a * factor\n"),
+    "sizes by place": lambda: written(
+        "def sized(*size, pairs, x):\n    pairs[0] + [2]\n    return x.reshape(size) * 2\n",
+        spec=SIZED,
+    ),
     "first configuration": lambda: written(TUNED, config=0),
     "second configuration": lambda: written(TUNED, config=1),
     "unmasked": lambda: written(
@@ -357,6 +370,7 @@ def test_a_wrong_kernel_is_shown_wrong(ran, name, words):
         "numpy",
         "model",
         "other names",
+        "sizes by place",
         "first configuration",
         "triton half",
     ],

@@ -199,10 +199,11 @@ def load(folder):
 
 
 def bind(entry, values):
-    """Arguments by name where the entry knows the name, the others by place."""
+    """Positional and named arguments: by name where the entry knows it, the others by place."""
     parameters = inspect.signature(getattr(entry, "forward", entry)).parameters
-    kinds = {p.kind for p in parameters.values()}
-    named = {n: v for n, v in values.items() if n in parameters}
+    kinds = {n: p.kind for n, p in parameters.items()}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = {n: v for n, v in values.items() if kinds.get(n, several[0]) not in several}
     left = [(n, v) for n, v in values.items() if n not in named]
     for name, p in parameters.items():
         if left and name not in named and p.kind is p.POSITIONAL_OR_KEYWORD:
@@ -210,9 +211,12 @@ def bind(entry, values):
                 continue
             if p.default is p.empty or torch.is_tensor(left[0][1]) or left[0][0] in LISTS:
                 named[name] = left.pop(0)[1]
-    if inspect.Parameter.VAR_KEYWORD in kinds:
+    by_place = ()
+    if left and next(iter(kinds.values()), None) is several[0]:
+        by_place = left.pop(0)[1]  # `rand(*size)`
+    if several[1] in kinds.values():
         named.update(left)
-    return named
+    return by_place, named
 
 
 # <model>
@@ -304,9 +308,10 @@ def called(entry, values, placed):
     values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
     # </arrays>
     # <other_values>
-    call_with_other_values(entry, (), bind(entry, values))
+    call_with_other_values(entry, *bind(entry, values))
     # </other_values>
-    return entry(**bind(entry, values))
+    positional, named = bind(entry, values)
+    return entry(*positional, **named)
 
 
 # <optimizer>
@@ -317,9 +322,10 @@ def stepped(entry, values, placed):
     gradients = {n: g for n, g in found.items() if g is not None and n in placed}
     owners = {n: placed[n][1].requires_grad_() for n in gradients}
     # <other_values>
-    call_with_other_values(entry, (), bind(entry, values))
+    call_with_other_values(entry, *bind(entry, values))
     # </other_values>
-    made = entry(**bind(entry, values))
+    positional, named = bind(entry, values)
+    made = entry(*positional, **named)
     if not callable(getattr(made, "step", None)):
         return made
     for step in range(max(map(len, gradients.values()), default=0)):
@@ -344,7 +350,9 @@ def gradients(result, leaves):
 
 # </gradients>
 def scalar(value):
-    """An attribute's value; a dtype stands there as its name."""
+    """An attribute's value; a dtype stands there as its name, a list within a tuple as one."""
+    if isinstance(value, tuple):
+        return tuple(list(v) if isinstance(v, tuple) else v for v in value)
     named = isinstance(value, str) and value.startswith("torch.")
     return getattr(torch, value.removeprefix("torch.")) if named else value
 
