@@ -244,7 +244,9 @@ def outcomes(document: dict[str, Any], lines: list[dict[str, Any]]) -> list[str]
 
 def agreement(row: dict[str, str], read: dict[str, str]) -> str:
     """Whether the reader names and places a broken obligation as the judge does."""
-    named = row["obligation"].split(".")[0] in read["obligation"].split("|")
+    named = row["obligation"].split(".")[0] in {
+        name.split(".")[0] for name in read["obligation"].split("|")
+    }
     if named and row["placed"] == read["placed"]:
         return "the same name and place"
     differs = "another place" if named else "another name"

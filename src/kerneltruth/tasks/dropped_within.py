@@ -132,7 +132,7 @@ def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
     seen = out.square().mean(-1)
     yield Claim("mean square of a row", _worst(seen / (1 + 4 * slack)), 1.0)
     least = 0.1 * drawn.square().mean(-1).amin(0)
-    yield Claim("least mean square of a row", _worst(least - seen - slack), 0.0)
+    yield Claim("shortfall of a row's least mean square", _worst(least - seen - slack), 0.0)
     low, high = drawn.amin(0), drawn.amax(0)
     noise = 2 * (_rounding(evidence) * magnified).unsqueeze(-1)
     off = (out - (low + high) / 2).abs() / (1.5 * (high - low) + noise)
