@@ -9,14 +9,29 @@ from __future__ import annotations
 import ast
 import base64
 import contextlib
+import re
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import islice
 
 _MARK = "# A candidate of several files: the entry is {function} of the module {module}.\n"
 _BEGINNING = _MARK.partition("{")[0]
+# As much as a run stores of a case's inputs.
+MOST_BYTES = 16 * 2**20
+MOST_FILES = 10_000
+# A parsed word takes up to 2 KiB, and a source of 400 KB has about so many.
+MOST_WORDS = 100_000
+_WORD = re.compile(r"\w+|[^\w\s]")
+_STRING = re.compile(
+    r"r?(?:'''[^'\\]*+(?:(?:\\.|''?(?!'))[^'\\]*+)*+'''"
+    r'|"""[^"\\]*+(?:(?:\\.|""?(?!"))[^"\\]*+)*+"""'
+    r"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+")',
+    re.DOTALL,
+)
 # Findings hold it: another loader is one more that `bundle_in` must know.
 _LOADER = '''
 
@@ -105,45 +120,74 @@ def bundle_in(source: str) -> Bundle | None:
     if not source.startswith(_BEGINNING):
         return None
     try:
-        head, texts, packed, *_ = ast.parse(source).body
-        module, function = _value(head)
-        named: dict[str, str] = _value(texts)
-        data: dict[str, str] = _value(packed)
+        at = source.index("\nMODULE, FUNCTION = ") + len("\nMODULE, FUNCTION = ")
+        module, at = _string(source, at)
+        function, at = _string(source, at + len(", "))
+        named, at = _strings(source, at, "\nTEXTS = {\n")
+        data, at = _strings(source, at, "\nPACKED = {\n")
         files = {name: text.encode() for name, text in named.items()}
-        files |= {n: zlib.decompress(base64.b85decode(d)) for n, d in data.items()}
+        files |= _unpacked(data)
         # Anything else would be read as one thing and run as another. The packed text is taken as
         # it is, since another zlib would pack it otherwise.
         is_one = _text(module, function, named, data) == source
-    except (SyntaxError, ValueError, TypeError, AttributeError, zlib.error, RecursionError):
+    except (SyntaxError, ValueError, zlib.error):
         return None
     return Bundle(module=module, function=function, files=files) if is_one else None
 
 
+# Each question about a source asks for it; nobody changes the tree.
+@lru_cache(maxsize=1)
 def parsed(source: str) -> ast.Module:
     """Parse a candidate's source: of a bundle, the modules that its entry imports, as one.
 
-    The entry's module comes last.
+    The entry's module comes last. Modules beyond `MOST_WORDS` in all are left out.
 
     Raises:
+        TooManyWords: the entry's module alone has more.
         Exception: as `ast.parse`, of the entry's module.
     """
     bundle = bundle_in(source)
     if bundle is None:
-        return ast.parse(source)
+        return parsed_text(source)
     if bundle.own is None:
         return ast.Module(body=[], type_ignores=[])
     modules = bundle.modules
-    trees = {bundle.own: ast.parse(modules[bundle.own], bundle.own)}
+    trees = {bundle.own: parsed_text(modules[bundle.own], bundle.own)}
+    left = MOST_WORDS - words(modules[bundle.own])
     todo = [*_imported_by(bundle.own, trees[bundle.own]), *_packages_of(bundle.own)]
     while todo:
         name = todo.pop()
-        if name in modules and name not in trees:
+        if name in modules and name not in trees and words(modules[name]) <= left:
+            left -= words(modules[name])
             # What is no Python fails where it is imported.
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                trees[name] = ast.parse(modules[name], name)
+                trees[name] = parsed_text(modules[name], name)
                 todo += _imported_by(name, trees[name])
     own = trees.pop(bundle.own)
     return ast.Module(body=[s for t in (*trees.values(), own) for s in t.body], type_ignores=[])
+
+
+class TooManyWords(ValueError):
+    """A source takes too long to read, and too much memory."""
+
+
+def words(text: str) -> int:
+    """Count the words and signs of a text, up to one more than `MOST_WORDS`."""
+    return sum(1 for _ in islice(_WORD.finditer(text), MOST_WORDS + 1))
+
+
+def parsed_text(text: str, name: str = "<unknown>") -> ast.Module:
+    """Parse the text of one module that anyone may have written.
+
+    Raises:
+        TooManyWords: it has more than `MOST_WORDS`.
+        Exception: as `ast.parse`.
+    """
+    if words(text) > MOST_WORDS:
+        raise TooManyWords(f"over {MOST_WORDS:,} words and signs; a kernel has fewer")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, name)
 
 
 def _imported_by(name: str, tree: ast.Module) -> Iterator[str]:
@@ -196,7 +240,37 @@ def _texts(files: Mapping[str, bytes]) -> dict[str, str]:
     return found
 
 
-def _value(node: ast.stmt) -> Any:
-    if not isinstance(node, ast.Assign):
+def _string(source: str, at: int) -> tuple[str, int]:
+    """Return the string that is written at a place, and the place behind it."""
+    written = _STRING.match(source, at)
+    if written is None:
         raise ValueError("not a bundle")
-    return ast.literal_eval(node.value)
+    return ast.literal_eval(written[0]), written.end()
+
+
+def _strings(source: str, at: int, heading: str) -> tuple[dict[str, str], int]:
+    """Return the strings by name below a heading, and the place behind them."""
+    if not source.startswith(heading, at):
+        raise ValueError("not a bundle")
+    found: dict[str, str] = {}
+    at += len(heading)
+    while not source.startswith("}", at):
+        name, at = _string(source, at)
+        if len(found) == MOST_FILES:
+            raise ValueError("not a bundle")
+        found[name], at = _string(source, at + len(": "))
+        at += len(",\n")
+    return found, at + 1
+
+
+def _unpacked(data: Mapping[str, str]) -> dict[str, bytes]:
+    """Return packed files; none may grow beyond what a folder may hold."""
+    found: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for name, packed in data.items():
+        unpacking = zlib.decompressobj()
+        found[name] = unpacking.decompress(base64.b85decode(packed), left + 1)
+        left -= len(found[name])
+        if left < 0 or not unpacking.eof:
+            raise ValueError("not a bundle")
+    return found

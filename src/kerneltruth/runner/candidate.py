@@ -11,7 +11,6 @@ import ast
 import difflib
 import hashlib
 import sys
-import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from msgspec import UNSET
 
 from kerneltruth.documents.records import CandidateRef
 from kerneltruth.errors import CandidateError, UserError
-from kerneltruth.runner.bundle import Bundle, bundle_in, parsed
+from kerneltruth.runner.bundle import Bundle, TooManyWords, bundle_in, parsed
 from kerneltruth.runner.regular_file import read_regular
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
@@ -259,14 +258,14 @@ def _imported(tree: ast.Module) -> set[str]:
 
 def _parse(source: str, path: str) -> ast.Module:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return parsed(source)
+        return parsed(source)
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
         file = path if bundle_in(source) is None else f"{path}: {error.filename}"
         message = f"{file} is not Python: {line}{error.msg}; correct the file"
         raise CandidateError(message) from error
+    except TooManyWords as error:
+        raise CandidateError(f"{path} is too long: {error}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise CandidateError(f"{path} is not Python: {error}; correct the file") from error
 
@@ -327,10 +326,21 @@ def _bound(statement: ast.stmt, classes: Collection[str]) -> Iterator[str]:
         case ast.Assign(targets=targets):
             yield from (t.id for t in targets if isinstance(t, ast.Name))
         case ast.If() | ast.Try() | ast.With():
-            inner = [*statement.body, *getattr(statement, "orelse", [])]
-            for handler in getattr(statement, "handlers", []):
-                inner += handler.body
-            yield from dict.fromkeys(name for s in inner for name in _bound(s, classes))
+            yield from dict.fromkeys(n for s in _plain(statement) for n in _bound(s, classes))
+
+
+def _plain(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield the statements of all branches; a chain of `elif` is deeper than calls may be."""
+    waiting = [statement]
+    while waiting:
+        each = waiting.pop()
+        if not isinstance(each, ast.If | ast.Try | ast.With):
+            yield each
+            continue
+        inner = [*each.body, *getattr(each, "orelse", [])]
+        for handler in getattr(each, "handlers", []):
+            inner += handler.body
+        waiting += reversed(inner)
 
 
 def _last_name(node: ast.expr) -> str:

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kerneltruth.errors import UserError
-from kerneltruth.runner.bundle import Bundle, bundle_text
+from kerneltruth.runner.bundle import MOST_BYTES, MOST_FILES, Bundle, bundle_text, parsed_text
 
-# As much as a run stores of a case's inputs.
-MOST_BYTES = 16 * 2**20
 _ENTRY = re.compile(r"([A-Za-z_][\w.]*):(\w*)")
 _LEFT_OUT = ("__pycache__", "build", "dist")
 _COMPILED = (".so", ".pyd")
@@ -120,7 +118,11 @@ def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
         UserError: they are too large, or one cannot be read.
     """
     total = 0
-    for path in _walk(folder):
+    for number, path in enumerate(_walk(folder)):
+        if number == MOST_FILES:
+            raise UserError(
+                f"{folder}: it has over {MOST_FILES:,} files; name the folder of the entry alone"
+            )
         data = _read(path)
         total += len(data)
         if total > MOST_BYTES:
@@ -164,7 +166,7 @@ def _require_defined(bundle: Bundle, entry: str) -> None:
     """
     assert bundle.own is not None
     try:
-        tree = ast.parse(bundle.modules[bundle.own])
+        tree = parsed_text(bundle.modules[bundle.own])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Its verdict says so.
         return

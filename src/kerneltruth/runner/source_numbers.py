@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 
 from kerneltruth.runner.bundle import parsed
 
@@ -15,6 +15,9 @@ _BLOCK_RANGE = range(2, 65537)
 # Smaller sizes are tried anyway.
 _THRESHOLDS = range(8, 2**20 + 1)
 _MOST_THRESHOLDS = 6
+# An expression may have this many values, of this size; products of more would never end.
+_MOST_VALUES = 64
+_LARGEST = 2**32
 # The numbers from which on a conversion to the dtype loses or wraps an index.
 _EXACT_UP_TO = {
     "int8": 2**7,
@@ -31,12 +34,13 @@ def block_sizes(source: str) -> tuple[int, ...]:
 
     Empty when nothing is found or the source is not Python.
     """
+    integers = _integers(source)
     found = {
         number
         for node in nodes_of(source)
         for name, value in _bindings(node)
         if _BLOCK_NAME.search(name)
-        for number in _integers(value)
+        for number in integers.get(value, ())
     }
     return tuple(sorted(n for n in found if n in _BLOCK_RANGE))
 
@@ -47,17 +51,15 @@ def thresholds(source: str) -> tuple[int, ...]:
     They are the numbers that its conditions and asserts compare with, the arguments of `min` and
     `max`, and the limits of narrow dtypes that it converts indices to.
     """
-    nodes = nodes_of(source)
-    names: dict[str, list[int]] = {}
+    nodes, integers = nodes_of(source), _integers(source)
+    names: dict[str, set[int]] = {}
     for node in nodes:
         for name, value in _bindings(node):
-            names.setdefault(name, []).extend(_integers(value))
-    compared = {
-        number
-        for node in nodes
-        for part in _compared(node)
-        for number in (*_integers(part), *names.get(getattr(part, "id", ""), ()))
-    }
+            names.setdefault(name, set()).update(integers.get(value, ()))
+    compared: set[int] = set()
+    for part in _compared(nodes):
+        compared |= names.pop(part.id, set()) if isinstance(part, ast.Name) else set()
+        compared.update(integers.get(part, ()))
     narrowed = {n for node in nodes for n in _narrowed(node)}
     found = sorted(n for n in compared if n in _THRESHOLDS)
     found += sorted(narrowed - compared)
@@ -67,27 +69,27 @@ def thresholds(source: str) -> tuple[int, ...]:
 # Each function here examines one whole source.
 @lru_cache(maxsize=1)
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
-    """Return all nodes of a source; none if it is not Python."""
+    """Return all nodes of a source, each before what it holds; none if it cannot be parsed."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = parsed(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return tuple(ast.walk(tree))
 
 
-def _compared(node: ast.AST) -> Iterator[ast.expr]:
-    """Return what a condition compares, and what `min` and `max` choose from."""
-    match node:
-        case (
-            ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test)
-        ):
-            for inner in ast.walk(test):
-                if isinstance(inner, ast.Compare):
-                    yield from (inner.left, *inner.comparators)
-        case ast.Call(func=ast.Name(id="min" | "max"), args=arguments):
-            yield from arguments
+def _compared(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """Return what conditions compare, and what `min` and `max` choose from."""
+    in_tests: set[ast.AST] = set()
+    for node in nodes:
+        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+            in_tests.add(node.test)
+        if node in in_tests:
+            in_tests.update(ast.iter_child_nodes(node))
+        match node:
+            case ast.Compare(left=left, comparators=others) if node in in_tests:
+                yield from (left, *others)
+            case ast.Call(func=ast.Name(id="min" | "max"), args=arguments):
+                yield from arguments
 
 
 def _narrowed(node: ast.AST) -> Iterator[int]:
@@ -121,26 +123,38 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
             yield from ((a.arg, d) for a, d in pairs if d is not None)
 
 
-def _integers(node: ast.expr) -> Iterator[int]:
-    """Return integers that an expression may evaluate to, if they can be parsed."""
+@lru_cache(maxsize=1)
+def _integers(source: str) -> Mapping[ast.AST, tuple[int, ...]]:
+    """Return the integers that expressions may evaluate to, if they can be parsed."""
+    known: dict[ast.AST, tuple[int, ...]] = {}
+    for node in reversed(nodes_of(source)):
+        found = (n for n in _values(node, known) if abs(n) <= _LARGEST)
+        if values := tuple(dict.fromkeys(islice(found, _MOST_VALUES))):
+            known[node] = values
+    return known
+
+
+def _values(node: ast.AST, known: Mapping[ast.AST, tuple[int, ...]]) -> Iterator[int]:
+    """Yield the integers of an expression; those of its parts are known."""
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             yield value
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            for item in items:
-                yield from _integers(item)
+        case (
+            ast.List(elts=parts)
+            | ast.Tuple(elts=parts)
+            | ast.Set(elts=parts)
+            | ast.Call(args=parts)
+        ):
+            for part in parts:
+                yield from known.get(part, ())
         case ast.IfExp(body=body, orelse=orelse):
-            yield from _integers(body)
-            yield from _integers(orelse)
-        case ast.Call(args=arguments):
-            for argument in arguments:
-                yield from _integers(argument)
+            yield from (*known.get(body, ()), *known.get(orelse, ()))
         case ast.BinOp(left=left, right=ast.Call(func=ast.Attribute(attr="element_size"))):
             for size in (4, 2):
-                yield from (a // size for a in _integers(left))
+                yield from (a // size for a in known.get(left, ()))
         case ast.BinOp(left=left, op=op, right=right):
-            for a in _integers(left):
-                for b in _integers(right):
+            for a in known.get(left, ()):
+                for b in known.get(right, ()):
                     yield from _folded(op, a, b)
 
 

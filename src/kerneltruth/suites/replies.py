@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 
+from kerneltruth.runner.bundle import parsed_text
 from kerneltruth.runner.candidate import above_tests
 
 # Text that reasoning models emit before their answer.
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*</think(?:ing)?>", re.S)
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
+# Runs are matched whole: a long one of ` would else be tried at each of its signs.
+_RUN = r"(?<!`)`{3,}+|(?<!~)~{3,}+"
+_FENCE = re.compile(rf"[ \t]*({_RUN})([^\n]*)")
 # A fence that follows prose on its line, or ends on the last line of the code.
-_LOOSE_FENCE = re.compile(r"(`{3,}|~{3,})[^\n`~]*\n(.*?)(?:\1|\Z)", re.S)
+_LOOSE_FENCE = re.compile(rf"({_RUN})[^\n`~]*\n(.*?)(?:\1|\Z)", re.S)
 # A fence with code on the same line.
-_CLOSE_FENCE = re.compile(r"(`{3,}|~{3,})(?:\w*[ \t]*\n)?(.*?)(?:\1|\Z)", re.S)
-_OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
+_CLOSE_FENCE = re.compile(rf"({_RUN})(?:\w*[ \t]*\n)?(.*?)(?:\1|\Z)", re.S)
+_OPEN_FENCE = re.compile(rf"^[ \t]*(?:{_RUN})[^\n]*\n", re.M)
 
 
 def code_of(reply: str) -> str:
@@ -30,7 +31,7 @@ def code_of(reply: str) -> str:
     text = above_tests(spoken)
     if _is_python(text):
         return text
-    blocks = [match[2] for match in _FENCE.finditer(text)]
+    blocks = _fenced(text)
     if not blocks and (opened := _OPEN_FENCE.search(text)):
         blocks = [text[opened.end() :]]
     good = [block for block in blocks if _is_python(block)]
@@ -41,13 +42,30 @@ def code_of(reply: str) -> str:
     return max(good or blocks or [text], key=len)
 
 
+def _fenced(text: str) -> list[str]:
+    """Return what lies between fences, in time that grows as the text does."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    fences = [_FENCE.match(line) for line in lines]
+    closing = {f[1]: n for n, f in enumerate(fences) if f is not None and not f[2].strip(" \t\r")}
+    found: list[str] = []
+    opened: tuple[str, int] | None = None
+    for number, fence in enumerate(fences):
+        if fence is None:
+            continue
+        if opened is None:
+            if closing.get(fence[1], -1) > number:
+                opened = fence[1], number + 1
+        elif fence[1] == opened[0] and not fence[2].strip(" \t\r"):
+            found.append("".join(lines[opened[1] : number]))
+            opened = None
+    return found
+
+
 def _is_python(text: str) -> bool:
     if not text.strip():
         return False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        parsed_text(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

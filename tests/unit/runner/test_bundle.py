@@ -4,6 +4,7 @@ import ast
 import base64
 import runpy
 import sys
+import time
 import zlib
 
 import pytest
@@ -152,3 +153,30 @@ def test_plain_pytorch_of_several_files_is_torch_only_and_kernels_beside_it_are_
 
 def test_another_source_is_parsed_as_it_is():
     assert ast.unparse(parsed("x = 1")) == "x = 1"
+
+
+def test_files_that_unpack_to_more_than_a_candidate_may_hold_are_none():
+    made = Bundle(module="ops", function="f", files={"ops.py": b"", "data": b"\xff" * 1000})
+    small, large = (
+        base64.b85encode(zlib.compress(b"\xff" * size, 9)).decode() for size in (1000, 2**24 + 1)
+    )
+
+    assert bundle_in(bundle_text(made).replace(small, large)) is None
+
+
+@pytest.mark.parametrize(
+    "inside", ["1," * 10**6, "".join(f"'{n}': '',\n" for n in range(20_000))], ids=["code", "files"]
+)
+def test_what_only_begins_as_one_is_not_parsed_as_code(inside):
+    made = bundle_text(bundle(ops="def double(x): return x + x\n"))
+    start = time.process_time()
+
+    assert bundle_in(made.replace("TEXTS = {\n", "TEXTS = {\n" + inside)) is None
+    assert time.process_time() - start < 2
+
+
+def test_modules_are_read_until_they_are_too_many_words():
+    triton = "import triton\n@triton.jit\ndef kernel(x): pass\n"
+    made = bundle(ops="from .k import kernel\ndef double(x): return x\n", k=triton + "x\n" * 10**5)
+
+    assert read(made).language == "torch"

@@ -153,3 +153,16 @@ def test_a_file_is_read_with_its_hash(tmp_path):
 def test_a_source_that_no_parser_takes_is_not_python():
     with pytest.raises(CandidateError, match=r"file.py is not Python: .*; correct the file"):
         read("x = 1\0")
+
+
+def test_a_source_of_too_many_words_is_said_to_be_too_long():
+    with pytest.raises(UserError, match=r"^f\.py is too long: over 100,000 words and signs"):
+        read_candidate("x\n" * 100_001, "f.py", task_names=("f",))
+
+
+def test_a_string_may_be_long_and_branches_may_be_many():
+    text = f"TABLE = {'a' * 2**20!r}\n"
+    text += "if a: pass\n" + "".join(f"elif a < {n}: pass\n" for n in range(900))
+    text += "else:\n    def f(x): return x\n"
+
+    assert read_candidate(text, "f.py", task_names=("f",)).entry == "f"

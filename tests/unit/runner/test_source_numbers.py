@@ -1,5 +1,10 @@
 """Numbers in a source around which sizes are tried."""
 
+import time
+import tracemalloc
+
+import pytest
+
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 
 
@@ -40,3 +45,32 @@ def test_thresholds_come_from_conversions_to_a_narrow_dtype():
 def test_small_numbers_and_other_numbers_are_no_thresholds():
     assert thresholds("def f(x):\n    y = x * 1024\n    return y if x.ndim == 3 else x") == ()
     assert thresholds("def (") == ()
+
+
+NESTED = f"f(BLOCK={'f(0, BLOCK=f(0, ' * 45}1{'))' * 45})\n"
+HOSTILE = {
+    "products of many numbers": f"BLOCK = {'*'.join(['(2,3)'] * 40)}",
+    "products of large numbers": f"BLOCK = {'*'.join(['0x' + 'f' * 3000] * 300)}",
+    "a chain of tuples": f"BLOCK = {'*'.join([str(tuple(range(1, 65)))] * 700)}",
+    "calls within calls": NESTED * 150,
+    "conditions within conditions": f"if {'(a if (' * 90}a < 9{') else 1)' * 90}: pass\n" * 150,
+    "one large string": "X = 'a' * 10**9",
+    "millions of lines": "x\n" * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
+def test_no_source_takes_long_or_much_memory_to_read(source):
+    tracemalloc.start()
+    start = time.process_time()
+    block_sizes(source)
+    thresholds(source)
+    taken, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert taken < 20
+    assert peak < 200 * 2**20
+
+
+def test_an_expression_of_few_values_is_folded():
+    assert block_sizes("BLOCK = (2, 3) * (4, 8)") == (8, 12, 16, 24)

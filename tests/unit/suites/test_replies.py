@@ -1,5 +1,7 @@
 """Code is found in what models really answer."""
 
+import time
+
 import pytest
 
 from kerneltruth.runner.candidate import TESTS_BELOW
@@ -55,3 +57,13 @@ def test_a_fence_may_follow_prose_on_its_line(end):
 
 def test_code_may_begin_on_the_line_of_its_fence():
     assert code_of(f"Here it is: ```{CODE}```") == CODE
+
+
+@pytest.mark.parametrize(
+    "reply", ["`" * 10**6, "def (\n" + "```a\n" * 10**5, "def (\n" + "```a\n```\n" * 10**5]
+)
+def test_no_reply_takes_long_to_read(reply):
+    start = time.process_time()
+    code_of(reply)
+
+    assert time.process_time() - start < 10
