@@ -45,6 +45,8 @@ COUNTED_CALLS = 8
 IDLE_S = 5.0
 # A rehearsal's share of the device's memory: judging needs the rest.
 SPARE = 0.25
+# What wrong results may take beyond the expected ones and still be compared.
+SPARE_BYTES = 64 * 2**20
 # How a rehearsal may end so that the next one finds its child.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
@@ -157,6 +159,7 @@ class CandidateSession:
             reused=around.reused,
             gradients_of=self._gradients_of(expectation.case),
             kernels="idle" if around.idle else "count" if self._is_to_count else "run",
+            most=_most(expectation),
             # A host that waits for what its kernels write may wait for ever.
             deadline_s=min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s,
         )
@@ -334,6 +337,11 @@ class CandidateSession:
         """Whether the candidate is a class: one instance serves many calls."""
         entry = re.escape(self.candidate.entry)
         return re.search(rf"^class\s+{entry}\b", self.candidate.source, re.MULTILINE) is not None
+
+
+def _most(expectation: Expectation) -> int:
+    """Return how many bytes results may take: the expected ones in any dtype, and some wrong."""
+    return SPARE_BYTES + 16 * sum(want.reference.numel() for want in expectation.outputs)
 
 
 def _specialization(launch: Launch) -> tuple[Any, ...]:

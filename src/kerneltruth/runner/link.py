@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.runner.protocol import Message, Observation, ProtocolError
+from kerneltruth.runner.protocol import Message, Observation, ProtocolError, TooLarge
 from kerneltruth.runner.shared_files import opened
 from kerneltruth.runner.wire import decode, encode
 
@@ -25,7 +25,7 @@ KEPT_OUTPUT = 8 * 1024
 MOST_OUTPUT = 16 * 2**20
 LARGEST_ANSWER = 2 * 2**30
 # What a child says beside its results is short; parsed JSON takes many times its length.
-LARGEST_HEADER = 4 * 2**20
+LARGEST_HEADER = 2 * 2**20
 _CHUNK = 2**20
 _LAST_WORDS_S = 2.0
 _KILL_S = 15.0
@@ -123,8 +123,8 @@ class Link:
         finally:
             self._poll.modify(self._wire, select.POLLIN)
 
-    def receive(self, *, deadline: float) -> Message:
-        """Return the child's next message.
+    def receive(self, *, deadline: float, limit: int = LARGEST_ANSWER) -> Message:
+        """Return the child's next message, with contents of at most `limit` bytes.
 
         Raises:
             Ended: the child died, took too long, printed too much, or broke the protocol.
@@ -141,7 +141,9 @@ class Link:
             return data
 
         try:
-            return decode(read, limit=LARGEST_ANSWER, header_limit=LARGEST_HEADER)
+            return decode(read, limit=limit, header_limit=LARGEST_HEADER)
+        except TooLarge as error:
+            raise Ended(Observation(ended="flooded", message=str(error))) from error
         except (ProtocolError, MemoryError) as error:
             raise Ended(nonsense(error)) from error
 

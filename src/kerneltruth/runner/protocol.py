@@ -50,6 +50,10 @@ class ProtocolError(Exception):
     """The other side sent something that is not a message of this protocol."""
 
 
+class TooLarge(ProtocolError):
+    """The contents of a message take more bytes than its reader allows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """Create the device's context, and what batches need there, before anything is loaded."""

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, Self, Unpack
 from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
-from kerneltruth.runner.link import Ended, Link, nonsense
+from kerneltruth.runner.link import LARGEST_ANSWER, Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Call,
     CallSettings,
@@ -26,6 +26,8 @@ from kerneltruth.runner.protocol import (
 Mode = Literal["run", "compile", "time", "time_compiled"]
 
 CALL_S = 30.0
+# What results may take where nothing is known of them, beside eight times their inputs.
+_RESULTS = 128 * 2**20
 
 
 class ChildStarter(Protocol):
@@ -117,16 +119,23 @@ class Session:
         *,
         poison: bytes,
         deadline_s: float = CALL_S,
+        most: int | None = None,
         **settings: Unpack[CallSettings],
     ) -> Observation:
         """Call the entry once, with the settings of `Call`, and return the observation.
 
-        A candidate that does not load returns its load's observation.
+        Results of more than `most` bytes are not received. A candidate that does not load returns
+        its load's observation.
         """
         call = Call(arguments=tuple(arguments), poison=poison, **settings)
-        observation = self._attempt(call, deadline_s)
+        buffers = [a.buffer for a in arguments if isinstance(a, TensorArgument)]
+        size = sum(map(len, buffers))
+        limit = size + (_RESULTS + 8 * size if most is None else most)
+        if self.candidate.trusted:
+            limit = LARGEST_ANSWER
+        observation = self._attempt(call, deadline_s, limit)
         if observation.ended == "lost":
-            observation = self._attempt(call, deadline_s)
+            observation = self._attempt(call, deadline_s, limit)
         return observation
 
     def request(
@@ -152,7 +161,7 @@ class Session:
         """Wait until a child that was started ahead has its context on the device."""
         if self._preparing:
             self._preparing = False
-            answer = self._exchange(None, self._load_deadline, {})
+            answer = self._exchange(None, self._load_deadline, {}, 0)
             if answer.ended != "returned":
                 self._loaded = answer
 
@@ -201,7 +210,7 @@ class Session:
         self._end(wait=wait)
         self._runner.forget(self)
 
-    def _attempt(self, call: Call, deadline_s: float) -> Observation:
+    def _attempt(self, call: Call, deadline_s: float, limit: int) -> Observation:
         failed = self._loaded is not None and self._loaded.ended not in ("returned", "lost")
         if self._link is None and not failed:
             self._begin()
@@ -212,7 +221,7 @@ class Session:
             for a in call.arguments
             if isinstance(a, TensorArgument) and a.shown
         }
-        return self._exchange(call, self._deadline(deadline_s), sizes)
+        return self._exchange(call, self._deadline(deadline_s), sizes, limit)
 
     def _deadline(self, seconds: float) -> float:
         """Return the time `seconds` from now, on the child's clock."""
@@ -257,17 +266,21 @@ class Session:
             self._loaded = self._ended(end)
 
     def _await_load(self) -> Observation:
-        return self._exchange(None, self._load_deadline, {})
+        return self._exchange(None, self._load_deadline, {}, 0)
 
     def _exchange(
-        self, call: ChildMessage | None, deadline: float, sizes: dict[str, int]
+        self,
+        call: ChildMessage | None,
+        deadline: float,
+        sizes: dict[str, int],
+        limit: int = LARGEST_ANSWER,
     ) -> Observation:
         """Send the call, if any, and receive the answer; a malformed one ends the child."""
         assert self._link is not None
         try:
             if call is not None:
                 self._link.send(call, deadline=deadline)
-            answer = checked(self._link.receive(deadline=deadline), sizes)
+            answer = checked(self._link.receive(deadline=deadline, limit=limit), sizes)
         except Ended as end:
             return self._ended(end)
         except ProtocolError as error:

@@ -22,6 +22,7 @@ from kerneltruth.runner.protocol import (
     OtherResult,
     ProtocolError,
     TensorResult,
+    TooLarge,
 )
 from kerneltruth.runner.timing.messages import Supply
 
@@ -81,18 +82,21 @@ def decode(
     long as its calls do.
 
     Raises:
-        ProtocolError: not our protocol, another version, larger than a limit, or malformed.
+        TooLarge: its contents are over the limit.
+        ProtocolError: not our protocol, another version, a header over its limit, or malformed.
     """
     magic, version, header_size, payload_size = _PREFIX.unpack(read(_PREFIX.size))
     if magic != MAGIC:
         raise ProtocolError(f"magic {magic!r} is not {MAGIC!r}")
     if version != VERSION:
         raise ProtocolError(f"protocol version {version}, this side speaks {VERSION}")
-    if header_size > header_limit or payload_size > limit:
-        raise ProtocolError(f"a message of {header_size + payload_size} bytes is over {limit}")
+    if header_size > header_limit:
+        raise ProtocolError(f"a header of {header_size} bytes is over {header_limit}")
+    if payload_size > limit:
+        raise TooLarge(f"an answer of {payload_size} bytes is over {limit}")
     header, payload = read(header_size), read(payload_size)
     try:
-        message = _unpack(json.loads(header), payload)
+        message = _unpack(json.loads(header), _Payload(payload))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProtocolError(f"malformed message: {error}") from error
     if not isinstance(message, Message):
@@ -100,13 +104,31 @@ def decode(
     return message
 
 
-def _unpack(value: Any, payload: bytes | bytearray) -> Any:
+class _Payload:
+    """Raw bytes behind a header: each is taken once, in order, or copies would outgrow them."""
+
+    def __init__(self, data: bytes | bytearray) -> None:
+        self._data = data
+        self._taken = 0
+
+    def take(self, start: int, size: int) -> Data:
+        """Return the next bytes.
+
+        Raises:
+            ValueError: they are not the next, or there are not so many.
+        """
+        if start != self._taken or size < 0 or start + size > len(self._data):
+            raise ValueError("slice outside of the payload, or not the next")
+        self._taken += size
+        whole = size == len(self._data)
+        return self._data if whole else bytes(memoryview(self._data)[start:][:size])
+
+
+def _unpack(value: Any, payload: _Payload) -> Any:
     if isinstance(value, dict):
         if "~bytes" in value:
             start, size = (int(n) for n in value["~bytes"])
-            if start < 0 or size < 0 or start + size > len(payload):
-                raise ValueError("slice outside of the payload")
-            return payload if size == len(payload) else bytes(memoryview(payload)[start:][:size])
+            return payload.take(start, size)
         fields = {k: _unpack(v, payload) for k, v in value.items() if k != "~kind"}
         if "~kind" not in value:
             return fields

@@ -221,3 +221,11 @@ def test_a_header_of_any_json_but_a_message_is_refused(value):
 def test_a_malformed_header_is_refused(value):
     header = json.dumps(value).encode()
     assert refused(struct.pack("<4sHIQ", MAGIC, VERSION, len(header), 0) + header)
+
+
+def test_contents_are_taken_once_and_in_order():
+    data = encode(shown(bytes(8)))
+    twice = data.replace(b'"buffers": {}', b'"buffers": {"x": {"~bytes": [0, 8]}}')
+    header = len(twice) - len(data) + int.from_bytes(data[6:10], "little")
+    with pytest.raises(ProtocolError, match="not the next"):
+        decode(io.BytesIO(twice[:6] + struct.pack("<I", header) + twice[10:]).read, limit=2**20)

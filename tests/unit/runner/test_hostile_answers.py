@@ -1,0 +1,94 @@
+"""The judge's memory stays small, whatever a child answers."""
+
+import re
+from pathlib import Path
+
+import pytest
+from children import call, vector
+
+pytestmark = pytest.mark.processes
+
+MOST = 300 * 2**20
+FORGING = """
+import os, socket, stat, time
+from kerneltruth.runner.wire import _PREFIX, MAGIC, VERSION
+
+def send(header, *payload):
+    for fd in range(3, 64):
+        try:
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                continue
+        except OSError:
+            continue
+        wire, size = socket.socket(fileno=os.dup(fd)), sum(map(len, payload))
+        head = _PREFIX.pack(MAGIC, VERSION, len(header), size) + header.encode()
+        for piece in (head, *payload):
+            wire.sendall(piece)
+
+def observed(field, value):
+    return '{"~kind": "Observation", "ended": "returned", "' + field + '": ' + value + '}'
+
+MANY = 2**21 - 200
+
+def f(x):
+    {body}
+    time.sleep(60)
+"""
+GIGABYTE = "import torch\ndef f(x): return torch.empty(2**30, dtype=torch.uint8)"
+ANSWERS = {
+    "a length of 2 GB": "send('', b'', bytes(100)) or send('{' * 9, bytes(2**31))",
+    "nested lists": "send(observed('results', '[[[' + '[],' * (MANY // 3 - 9) + '[]]]]'))",
+    "objects": "send('[' + '{},' * (MANY // 3 - 1) + '{}]')",
+    "objects of one key": "send('[' + '{\"a\":1},' * (MANY // 8 - 1) + '{}]')",
+    "deep lists": "send('[' * MANY)",
+    "deep objects": "send('{\"a\":' * (MANY // 5))",
+    "numbers by name": (
+        "send(observed('timings', '{' + "
+        "','.join('\"%d\":1' % n for n in range(MANY // 11)) + '}'))"
+    ),
+    "one content many times": (
+        "send(observed('buffers', '{' + ','.join("
+        "'\"%d\": {\"~bytes\": [1, %d]}' % (n, 2**25 - 2) for n in range(40)) + '}'), bytes(2**25))"
+    ),
+    "a large number": "send('9' * MANY)",
+}
+SOURCES = {
+    "a gigabyte": GIGABYTE,
+    **{name: FORGING.replace("{body}", body) for name, body in ANSWERS.items()},
+}
+
+
+def grown(session):
+    """The peak of the judge's memory during a call, beyond what it had."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmHWM")
+    seen = call(session, vector(1.0), deadline_s=10)
+    return seen, resident("VmHWM") - before
+
+
+def resident(which):
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{which}:\s+(\d+) kB", status)[1]) * 1024
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_no_answer_takes_much_of_the_judges_memory(opened, source):
+    session = opened(source)
+    assert session.loaded.ended == "returned"
+    seen, grew = grown(session)
+
+    assert seen.ended in ("died", "flooded", "timeout", "returned")
+    assert grew < MOST
+
+
+def test_more_results_than_can_be_right_are_not_received(opened):
+    seen = call(opened(GIGABYTE), vector(1.0))
+
+    assert seen.ended == "flooded"
+    assert re.fullmatch(r"an answer of \d+ bytes is over 134217764", seen.message)
+
+
+def test_large_results_that_may_be_right_are_received(opened):
+    seen = call(opened("def f(x): return x.expand(2**22).contiguous()"), vector(1.0))
+
+    assert len(seen.results[0].data) == 2**24
