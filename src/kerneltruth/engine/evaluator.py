@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from kerneltruth.engine.devices import begin
 from kerneltruth.engine.outcomes import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
@@ -39,6 +40,8 @@ FULL = DiagnosisEffort(evaluations=200, seconds=20.0)
 BRIEF = DiagnosisEffort(evaluations=60, seconds=1.0)
 # Seconds for compiling at the timed shapes: others wait for the device.
 REHEARSAL_S = 60.0
+# Seconds that all calls of the peers' checks may take: later ones count as hung.
+PEERS_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +124,13 @@ def judge_and_diagnose(
         return
     yield DiagnosisBegun()
     others = [j for j in judgements if j is not failure]
-    found = diagnose(session, failure, others, job.effort)
+    session.until = time.monotonic() + job.effort.seconds + 2 * job.plan.deadline_s
+    try:
+        found = diagnose(session, failure, others, job.effort)
+    except OutOfTime:
+        attempt = replace(attempt, explanation=without_diagnosis(attempt))
+        yield CandidateJudged(attempt=attempt, cases=len(judgements))
+        return
     attempt = found.added_to(attempt)
     yield CandidateJudged(attempt=attempt, cases=len(judgements), diagnosis=found)
 
@@ -225,6 +234,7 @@ class Evaluator:
         assert judged is not None
         baselines: dict[str, PeerVerdict] = {}
         if job.baseline_seed is not None:
+            session.until = time.monotonic() + max(job.plan.seconds, PEERS_S)
             baselines = run_all(
                 task,
                 lambda draw: self._answer(session, task, draw),

@@ -6,6 +6,7 @@ candidate with `CandidateSession.call`.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -47,12 +48,22 @@ IDLE_S = 5.0
 SPARE = 0.25
 # What wrong results may take beyond the expected ones and still be compared.
 SPARE_BYTES = 64 * 2**20
+# Seconds after which what a call returned is read again.
+SETTLE_S = 0.1
 # How a rehearsal may end so that the next one finds its child.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
 
+class OutOfTime(Exception):
+    """The candidate's time is spent: a call is not made, or was ended by it."""
+
+
 class CandidateSession:
-    """A candidate, its child processes, and what they have shown so far."""
+    """A candidate, its child processes, and what they have shown so far.
+
+    Attributes:
+        until: `time.monotonic()` at which the candidate's time is spent.
+    """
 
     def __init__(
         self,
@@ -87,6 +98,7 @@ class CandidateSession:
         self.blocks: set[int] = set(block_sizes(candidate.source))
         self.thresholds = thresholds(candidate.source)
         self.configs = 1
+        self.until = math.inf
         # Why the model is judged with the weights that its constructor draws; None where it is not.
         self.own_weights: str | None = None
         self._run: Session | None = None
@@ -145,7 +157,14 @@ class CandidateSession:
     def call(
         self, expectation: Expectation, *, config: int = 0, around: Surroundings = USUAL
     ) -> tuple[Ruling, Observation, dict[str, Placed]]:
-        """Run one case and rule on it; a result that changes with its surroundings is wrong."""
+        """Run one case and rule on it; a result that changes with its surroundings is wrong.
+
+        Raises:
+            OutOfTime: the candidate's time is spent.
+        """
+        # A host that waits for what its kernels write may wait for ever.
+        usual_s = min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s
+        deadline_s = self._allowed(usual_s)
         self.loaded()
         assert self._run is not None
         laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, around)
@@ -160,9 +179,11 @@ class CandidateSession:
             gradients_of=self._gradients_of(expectation.case),
             kernels="idle" if around.idle else "count" if self._is_to_count else "run",
             most=_most(expectation),
-            # A host that waits for what its kernels write may wait for ever.
-            deadline_s=min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s,
+            settle_s=SETTLE_S if around.settle else 0.0,
+            deadline_s=deadline_s,
         )
+        if observation.ended == "timeout" and deadline_s < usual_s:
+            raise OutOfTime
         counted = None if around.idle else observation.work
         self._counted += counted is not None
         if counted is not None and (self.work is None or counted.own):
@@ -184,6 +205,17 @@ class CandidateSession:
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
         return ruling, observation, laid.placed
+
+    def _allowed(self, usual_s: float) -> float:
+        """Return the seconds that a call may take.
+
+        Raises:
+            OutOfTime: none are left.
+        """
+        left_s = self.until - time.monotonic()
+        if left_s <= 0:
+            raise OutOfTime
+        return min(usual_s, left_s)
 
     @property
     def _is_to_count(self) -> bool:
@@ -260,11 +292,15 @@ class CandidateSession:
         self, case: Case, inputs: Inputs, *, poison: int = 0
     ) -> tuple[Observation, dict[str, Placed]]:
         """Call the candidate on given inputs, without judging the outcome."""
+        laid = self.cache.layouts.of(self.task, case, inputs)
+        try:
+            deadline_s = self._allowed(self.deadline_s)
+        except OutOfTime:
+            return Observation(ended="timeout"), laid.placed
         self.loaded()
         assert self._run is not None
-        laid = self.cache.layouts.of(self.task, case, inputs)
         observation = self._run.call(
-            laid.arguments, poison=poison_of(case, poison), deadline_s=self.deadline_s
+            laid.arguments, poison=poison_of(case, poison), deadline_s=deadline_s
         )
         return observation, laid.placed
 
@@ -297,6 +333,9 @@ class CandidateSession:
         """Compile the launches of a call for every target, if they are new; the first refusal.
 
         A launch that was refused is refused again: the first time may not have been in the core.
+
+        Raises:
+            OutOfTime: the candidate's time is spent.
         """
         every = {_specialization(launch): launch.kernel for launch in launches}
         known = next((self._refused[k] for k in every if k in self._refused), None)
@@ -311,7 +350,7 @@ class CandidateSession:
             laid.arguments,
             poison=poison_of(expectation.case, 0),
             config=config,
-            deadline_s=max(self.deadline_s, 60.0),
+            deadline_s=self._allowed(max(self.deadline_s, 60.0)),
         )
         self.binaries.extend(observation.binaries)
         for binary in observation.binaries:

@@ -31,7 +31,7 @@ from kerneltruth.oracle.again import (
     kept_from_others,
     telling,
 )
-from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kernel_fact import kernel_fact
@@ -101,8 +101,17 @@ class CaseLoop:
 
     def judgements(self) -> Iterator[Judgement]:
         """Judge case by case until the planned number, or until nothing more can be learned."""
-        plan, until = self._plan, time.monotonic() + self._plan.seconds
-        hangs = 0
+        if not self._plan.stop_at_first:
+            yield from self._in_turn()
+            return
+        self._session.until = time.monotonic() + self._plan.seconds
+        try:
+            yield from self._in_turn()
+        except OutOfTime:
+            self._out_of_time = TimedOut(seconds=self._plan.seconds)
+
+    def _in_turn(self) -> Iterator[Judgement]:
+        plan, hangs = self._plan, 0
         for count, planned in enumerate(self._cases()):
             if self.tally.cases >= self._total or (plan.stop_at_first and self.profile.is_over):
                 break
@@ -113,15 +122,17 @@ class CaseLoop:
                 yield judgement
                 hangs += isinstance(judgement.verdict, TimedOut)
             enough = 1 if case == self.profile.published else HANGS
-            if plan.stop_at_first and (hangs >= enough or time.monotonic() > until):
-                spent = hangs * plan.deadline_s if hangs >= enough else plan.seconds
-                self._out_of_time = TimedOut(seconds=spent)
+            if plan.stop_at_first and hangs >= enough:
+                self._out_of_time = TimedOut(seconds=hangs * plan.deadline_s)
                 return
         if self._right and not self.profile.is_over:
             yield from self._call_again()
 
     def kernel_fact(self) -> KernelFact | None:
-        """Which kernels did the work of right calls, with the published arguments if possible."""
+        """Which kernels did the work of right calls, with the published arguments if possible.
+
+        None also where the candidate's time is spent.
+        """
         task, published = self._session.task, self.profile.published
         plain = [
             expectation
@@ -131,7 +142,10 @@ class CaseLoop:
                 for departure in departures(task, expectation.case, published)
             )
         ]
-        return kernel_fact(self._session, plain or self._right)
+        try:
+            return kernel_fact(self._session, plain or self._right)
+        except OutOfTime:
+            return None
 
     def _judge(self, case: Case, count: int) -> Iterator[Judgement]:
         """Judge a case under each configuration whose turn it is."""
@@ -270,7 +284,18 @@ class CaseLoop:
             objection = session.objection(expectation, verdict)
             if objection is not None:
                 return replace(judgement, verdict=Void(reason=objection)), case
-        simplest = case
+        try:
+            return self._followed_up(judgement, expectation, ruling)
+        except OutOfTime:
+            # What failed stays so, though nothing more is known of it.
+            return with_digests(judgement, expectation, ruling), case
+
+    def _followed_up(
+        self, judgement: Judgement, expectation: Expectation, ruling: Ruling
+    ) -> tuple[Judgement, Case]:
+        """See `_judge_one`: further calls of what failed."""
+        session, case, verdict = self._session, judgement.case, judgement.verdict
+        config, simplest = judgement.config, judgement.case
         if outcome_of(verdict) in ("broken", "refused"):
             simplest = self._simplest(judgement)
             judged = (simplest.identity, config) in self._judged

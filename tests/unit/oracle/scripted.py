@@ -125,6 +125,8 @@ class _Session:
 
     def call(self, arguments, *, poison, config=0, draw=0, reused=False, deadline_s, **small):
         del deadline_s, reused
+        small.pop("most", None)
+        small.pop("settle_s", None)
         small.pop("gradients_of", None)
         kernels = small.pop("kernels", "run")
         call = Called(tuple(arguments), poison, config, self.mode, kernels=kernels, **small)

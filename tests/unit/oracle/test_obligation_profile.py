@@ -1,5 +1,6 @@
 """What becomes of each obligation while a candidate's cases are judged."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -226,10 +227,19 @@ def test_published_inputs_that_do_not_return_are_enough():
 
 
 def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
-    attempt = attempt_of(right, plan=Plan(budget_s=0.0))
+    calls = []
+
+    def ends_in_the_second(call):
+        calls.append(call)
+        if len(calls) == 1:
+            return right(call)
+        time.sleep(0.3)
+        return HANGS
+
+    attempt = attempt_of(ends_in_the_second, plan=Plan(budget_s=0.3))
     assert attempt.verdict.word == "timeout"
     assert with_status(attempt, "held") == ["published", "interface", "memory"]
-    assert attempt.profile["shapes"].reason == "the candidate's time, 0 s, is spent"
+    assert attempt.profile["shapes"].reason == "the candidate's time, 0.3 s, is spent"
 
 
 def test_a_rare_value_that_a_larger_size_draws_breaks_values_and_not_shapes():

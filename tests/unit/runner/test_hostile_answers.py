@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from children import call, vector
+from children import POISON, call, floats, vector
 
 pytestmark = pytest.mark.processes
 
@@ -92,3 +92,40 @@ def test_large_results_that_may_be_right_are_received(opened):
     seen = call(opened("def f(x): return x.expand(2**22).contiguous()"), vector(1.0))
 
     assert len(seen.results[0].data) == 2**24
+
+
+LATE = """
+import threading, time
+def f(x):
+    out = x.clone()
+    def later():
+        time.sleep(0.03)
+        {what}.fill_(7.0)
+    threading.Thread(target=later).start()
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "seen"), [("out", ("output",)), ("x", ("x",)), ("x.clone()", ())]
+)
+def test_what_is_written_after_a_call_has_returned_is_seen(opened, what, seen):
+    session = opened(LATE.replace("{what}", what))
+    observation = session.call([vector(1.0)], poison=POISON, deadline_s=10, settle_s=0.2)
+
+    assert floats(observation.results[0].data) == (1.0,)
+    assert observation.rewritten == seen
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "type('T', (tuple,), {'__iter__': lambda self: iter((x,))})()",
+        "torch.Tensor._make_subclass(type('S', (torch.Tensor,), {}), x)",
+        "type('L', (list,), {})([x])",
+    ],
+)
+def test_what_only_looks_like_a_result_is_none(opened, returned):
+    (result,) = call(opened(f"import torch\ndef f(x): return {returned}"), vector(1.0)).results
+
+    assert result.type in "TSL"

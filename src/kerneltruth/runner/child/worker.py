@@ -35,6 +35,7 @@ from kerneltruth.runner.child import (
 )
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
 from kerneltruth.runner.protocol import (
+    OUTPUT,
     Binary,
     Call,
     ChildMessage,
@@ -136,6 +137,7 @@ class Worker:
         """Call the entry once, between guards."""
         start = time.perf_counter()
         inputs: list[placing.PlacedInput] = []
+        values: list[Any] = []
         guard = guards.Guard(
             call.poison,
             small_poison=call.small_poison,
@@ -167,6 +169,8 @@ class Worker:
         try:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)
+                if call.settle_s and observation.ended == "returned":
+                    observation = self._settled(observation, values, inputs, call.settle_s)
         except BaseException as error:
             observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
@@ -320,6 +324,24 @@ class Worker:
             return Observation(ended="returned")
         arrays = self._load.language == "numpy"
         return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
+
+    def _settled(
+        self,
+        observation: Observation,
+        values: Sequence[Any],
+        inputs: list[placing.PlacedInput],
+        seconds: float,
+    ) -> Observation:
+        """Add what changes after the call has returned, as by a thread that goes on."""
+        time.sleep(seconds)
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        shown = (p for p in inputs if p.shown)
+        now = ((p.name, placing.raw_bytes(p.buffer)) for p in shown)
+        changed = [name for name, data in now if data != observation.buffers[name]]
+        if self._observed(values, inputs).results != observation.results:
+            changed.append(OUTPUT)
+        return replace(observation, rewritten=tuple(changed))
 
     def _completed(
         self, observation: Observation, inputs: list[placing.PlacedInput], guard: guards.Guard
