@@ -14,6 +14,7 @@ from kerneltruth.errors import (
     KernelTruthError,
     UserError,
 )
+from kerneltruth.report.harmless import harmless
 
 # System errors for which the machine is at fault.
 _MACHINE_ERRORS = (
@@ -69,7 +70,7 @@ def _misused(error: _UsageError) -> int:
 
 
 def _line(text: str, code: int) -> int:
-    sys.stderr.write(f"kerneltruth: {' '.join(text.split())}\n")
+    sys.stderr.write(harmless(f"kerneltruth: {' '.join(text.split())}\n"))
     return code
 
 

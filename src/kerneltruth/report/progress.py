@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from kerneltruth.engine.requests import FileEnded, Step
+from kerneltruth.report.harmless import harmless
 
 LINE_EVERY_S = 5.0
 BAR_WIDTH = 20
@@ -69,7 +70,7 @@ class _Lines:
         self._last = time.monotonic()
         # The reader of progress may go away; judging continues.
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"{step.done}/{step.total} {step.text}\n")
+            sys.stderr.write(harmless(f"{step.done}/{step.total} {step.text}\n"))
             sys.stderr.flush()
 
 
@@ -101,8 +102,8 @@ def _with_bar(steps: Generator[Step, None, D], show: Callable[[FileEnded], None]
                 show(step)
                 progress.start()
             elif step.notable:
-                progress.console.print(step.text, markup=False, highlight=False)
-            text = " ".join(step.text.split())
+                progress.console.print(harmless(step.text), markup=False, highlight=False)
+            text = harmless(" ".join(step.text.split()))
             progress.update(bar, completed=step.done, total=step.total, description=text)
 
         return _drive(steps, tell)

@@ -7,9 +7,11 @@ import io
 import os
 import sys
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 
 from kerneltruth.errors import EnvironmentFault
+from kerneltruth.report.harmless import harmless
 
 # Wide enough for any line: tools that read a pipe expect one row per line.
 PIPE_WIDTH = 100_000
@@ -19,7 +21,7 @@ def show(view: RenderableType) -> None:
     """Print a view on standard output."""
     if sys.stdout.isatty():
         # Lines that must not wrap are longer than the terminal; it breaks them itself.
-        Console(highlight=False, markup=False).print(view, crop=False)
+        Console(highlight=False, markup=False).print(_Harmless(view), crop=False)
         return
     say(piped(view, sys.stdout.encoding or "utf-8"))
 
@@ -34,7 +36,7 @@ def say(text: str) -> None:
         EnvironmentFault: standard output cannot be written.
     """
     try:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(harmless(text) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         drop_output()
@@ -49,6 +51,20 @@ def drop_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+class _Harmless:
+    """A view whose text a terminal does not obey, whoever has written it."""
+
+    def __init__(self, view: RenderableType) -> None:
+        self._view = view
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._view, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), segment.style)
 
 
 class _Sink(io.StringIO):

@@ -1,12 +1,19 @@
-"""Append-only JSON lines, each with a key and on disk before `append` returns."""
+"""Append-only JSON lines, each with a key and on disk before `append` returns.
+
+Each line ends with a digest of itself and of all lines before it, so that one which is changed,
+added or left out later is noticed. Lines of earlier versions have none, and may come first only.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
@@ -18,6 +25,7 @@ from kerneltruth.runs.files import write_all, writing
 L = TypeVar("L")
 # The part of a line that stays in memory.
 Keep = Callable[[dict[str, Json]], L]
+_CHAIN = re.compile(rb',"chain":"([0-9a-f]{32})"\}\n?\Z')
 
 
 class Ledger(Generic[L]):
@@ -37,14 +45,16 @@ class Ledger(Generic[L]):
         content in messages.
 
         Raises:
-            UserError: the file cannot be read, or a line before the last is damaged.
+            UserError: the file cannot be read, a line before the last is damaged, or one was
+                changed, added or left out.
         """
         self.path = path
         self._keep = keep
         # Length of the whole lines; whatever follows is cut before appending.
-        found, self._size, self.notes = _read(path, keep, lines_are)
-        self._keys = {key for key, _ in found}
-        self._lines = [line for _, line in found]
+        found = _read(path, keep, lines_are)
+        self._size, self._chain, self.notes = found.size, found.chain, found.notes
+        self._keys = {key for key, _ in found.lines}
+        self._lines = [line for _, line in found.lines]
         self._file: int | None = None
 
     def __enter__(self) -> Ledger[L]:
@@ -87,7 +97,9 @@ class Ledger(Generic[L]):
         if key in self._keys:
             raise InternalError(f"{self.path.name} has a line {key!r} already")
         record = {"key": key, **cast(dict[str, Json], plain(line))}
-        data = dumps(record).encode() + b"\n"
+        bare = dumps(record).encode()
+        chain = _digest(self._chain, bare)
+        data = bare[:-1] + f',"chain":"{chain}"}}\n'.encode()
         with writing(self.path):
             file = self._opened()
             try:
@@ -99,8 +111,9 @@ class Ledger(Generic[L]):
                     os.ftruncate(file, self._size)
                 raise
         self._size += len(data)
+        self._chain = chain
         self._keys.add(key)
-        self._lines.append(self._keep(json.loads(data)))
+        self._lines.append(self._keep(json.loads(bare)))
 
     def _opened(self) -> int:
         if self._file is None:
@@ -129,40 +142,61 @@ class Ledger(Generic[L]):
             self._size += 1
 
 
-def _read(
-    path: Path, keep: Keep[L], lines_are: str
-) -> tuple[list[tuple[str, L]], int, tuple[str, ...]]:
-    """Return the whole lines by key, how many bytes they take, and what to report.
+def _digest(before: str, bare: bytes) -> str:
+    """Return the digest of a line without its own, after that of the line before it."""
+    return hashlib.sha256(before.encode() + bare).hexdigest()[:32]
+
+
+@dataclass(slots=True)
+class _Found(Generic[L]):
+    """The whole lines by key, how many bytes they take, their digest, and what to report."""
+
+    lines: list[tuple[str, L]] = field(default_factory=list)
+    size: int = 0
+    chain: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
+    """Read the whole lines.
 
     Raises:
-        UserError: a line before the last is damaged, so results are missing.
+        UserError: a line before the last is damaged, or one is not as it was written.
     """
-    lines: list[tuple[str, L]] = []
-    position = 0
+    found, chained = _Found[L](), False
     try:
         # Line by line: the kept parts may be much smaller than the file.
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             for number, raw in enumerate(file, start=1):
                 line = _parsed(raw)
-                if line is None and position + len(raw) < size:
-                    raise UserError(
-                        f"{path}: line {number} is damaged; restore it, or delete it to make that "
-                        f"{lines_are} again"
-                    )
+                again = f"delete it and all lines after it to make each {lines_are} again"
+                if line is None and found.size + len(raw) < size:
+                    raise UserError(f"{path}: line {number} is damaged; restore it, or {again}")
                 if line is None:
                     note = (
                         f"{path}: line {number} was cut short and is dropped; its {lines_are} is "
                         "made again"
                     )
-                    return lines, position, (note,)
-                lines.append((cast(str, line["key"]), keep(line)))
-                position += len(raw)
+                    found.notes = (note,)
+                    return found
+                end = _CHAIN.search(raw)
+                bare = raw.rstrip(b"\n") if end is None else raw[: end.start()] + b"}"
+                found.chain = _digest(found.chain, bare)
+                if chained if end is None else end[1].decode() != found.chain:
+                    raise UserError(
+                        f"{path}: line {number} was changed or added after it was written, or one "
+                        f"before it left out; restore the file, or {again}"
+                    )
+                chained = chained or end is not None
+                line.pop("chain", None)
+                found.lines.append((cast(str, line["key"]), keep(line)))
+                found.size += len(raw)
     except FileNotFoundError:
-        return [], 0, ()
+        return found
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check its permissions") from error
-    return lines, position, ()
+    return found
 
 
 def _parsed(raw: bytes) -> dict[str, Json] | None:

@@ -56,3 +56,9 @@ def test_our_bug_comes_with_a_traceback_and_where_to_report_it(capsys, error):
     err = capsys.readouterr().err
     assert type(error).__name__ in err
     assert "please report it with the lines above" in err
+
+
+def test_a_name_in_a_complaint_is_not_obeyed(capsys):
+    complain(UserError("no file 'a\x1b[2Jb\x9b'"))
+
+    assert capsys.readouterr().err == "kerneltruth: no file 'a\\x1b[2Jb\\x9b'\n"

@@ -81,3 +81,13 @@ def test_an_interrupt_between_steps_reaches_the_command(monkeypatch):
     with pytest.raises(Interrupted, match="kept"):
         follow(interrupted_between_steps(ended), quiet=False)
     assert ended == ["cleaned up"]
+
+
+def test_a_step_says_nothing_that_a_terminal_obeys(capsys):
+    def steps():
+        yield Step(done=1, total=2, text="a\x1b[2Jb", notable=True)
+        return "document"
+
+    follow(steps(), quiet=False)
+
+    assert capsys.readouterr().err == "1/2 a\\x1b[2Jb\n"

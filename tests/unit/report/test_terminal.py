@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.report.terminal import piped, say
+from kerneltruth.report.terminal import piped, say, show
 
 
 class Output:
@@ -60,3 +60,22 @@ def test_an_output_that_cannot_be_written_is_the_machines_fault(monkeypatch):
     monkeypatch.setattr("sys.stdout", Output(OSError(28, "No space left on device")))
     with pytest.raises(EnvironmentFault, match="standard output: No space left"):
         say("anything")
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202egnp\ud800 ok\ttab"
+SHOWN = "\\x1b]0;owned\\x1b[2J\\x9b1m\\u202egnp\\ud800 ok"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_obeys_nothing_that_is_printed(capsys, monkeypatch, is_terminal):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    table = Table("name")
+    table.add_row(Text(HOSTILE, style="red"))
+    show(table)
+    out = capsys.readouterr().out
+
+    assert SHOWN in out
+    assert not set("\x07\x9b\u202e\ud800") & set(out)
+    assert "\x1b]" not in out
+    assert "\x1b[2J" not in out

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import resource
 import signal
 
@@ -89,7 +90,8 @@ def test_an_attempt_has_one_result(run):
 
 def test_a_result_is_on_disk_when_append_returns(run):
     run.append("a", {"n": 1})
-    assert (run.path / "results.jsonl").read_text() == '{"key":"a","n":1}\n'
+    line = (run.path / "results.jsonl").read_text()
+    assert re.fullmatch(r'\{"key":"a","n":1,"chain":"[0-9a-f]{32}"\}\n', line)
 
 
 @pytest.mark.parametrize("torn", [b'{"key":"b","ver', b"\x00\x00", b"7", b"{}\n"])
@@ -385,3 +387,49 @@ def test_results_are_not_written_through_a_link(tmp_path):
 
 def test_a_source_with_half_a_character_is_kept(run):
     assert run.write_source("def f(): return '\ud800'\n")
+
+
+def chained(run):
+    """The lines of a run that has three."""
+    for key in "abc":
+        run.append(key, {"n": 1})
+    run.close()
+    return (run.path / "results.jsonl").read_text().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "number"),
+    [
+        (lambda lines: [lines[0].replace('"n":1', '"n":2'), *lines[1:]], 1),
+        (lambda lines: [lines[0], lines[2]], 2),
+        (lambda lines: [lines[1], lines[0], lines[2]], 1),
+        (lambda lines: [*lines, '{"key":"d","n":1}\n'], 4),
+        (lambda lines: ['{"key":"d","n":1}\n', *lines], 2),
+        (lambda lines: [*lines[:2], lines[2].replace('"c"', '"d"')], 3),
+        (lambda lines: [*lines, lines[2].replace('"c"', '"d"')], 4),
+    ],
+)
+def test_a_line_that_is_changed_added_or_left_out_is_noticed(run, change, number):
+    path = run.path / "results.jsonl"
+    path.write_text("".join(change(chained(run))))
+    with pytest.raises(UserError, match=f"line {number} was changed or added after"):
+        RunStore.open(run.path, keep=dict)
+
+
+def test_the_lines_before_those_that_are_deleted_stand(run):
+    path = run.path / "results.jsonl"
+    path.write_text("".join(chained(run)[:2]))
+    with RunStore.open(run.path, keep=dict) as again:
+        again.append("d", {})
+    assert RunStore.open(run.path, keep=dict).done() == {"a", "b", "d"}
+
+
+def test_a_run_of_an_earlier_version_is_continued_and_its_lines_are_kept_safe_then(run):
+    path = run.path / "results.jsonl"
+    path.write_text('{"key":"a","n":1}\n{"key":"b"}\n')
+    with RunStore.open(run.path, keep=dict) as again:
+        again.append("c", {})
+    assert RunStore.open(run.path, keep=dict).results()[0] == {"key": "a", "n": 1}
+    path.write_text(path.read_text().replace('"n":1', '"n":2'))
+    with pytest.raises(UserError, match="line 3 was changed"):
+        RunStore.open(run.path, keep=dict)
