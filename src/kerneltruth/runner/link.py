@@ -15,7 +15,6 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.runner.protocol import Message, Observation, ProtocolError, TooLarge
 from kerneltruth.runner.shared_files import opened
@@ -246,18 +245,16 @@ class Link:
             lost = Observation(ended="lost", message="the warden of the child is gone")
             self._death = self._death or lost
             return
-        packet: dict[str, Any] = json.loads(data)
+        packet = _packet(data)
         if "child" in packet:
             with self._stops:
-                self.pid = packet["child"]
+                self.pid = int(packet["child"])
                 if self._paused_since is not None:
                     self._signal(signal.SIGSTOP)
         if "gone" in packet:
             self._gone = True
-        if "lost" in packet:
-            self._death = Observation(ended="lost", message=str(packet["lost"]))
-        elif "signal" in packet or "code" in packet:
-            self._death = _died(packet)
+        # The first reason stands: what was killed for taking too much then dies by a signal.
+        self._death = self._death or _end(packet)
 
     def _hung_up(self) -> None:
         """The wire is closed at the other end: wait for the warden's reason.
@@ -278,9 +275,30 @@ def nonsense(error: BaseException) -> Observation:
     return Observation(ended="died", message=f"the child spoke nonsense: {error}")
 
 
-def _died(packet: dict[str, Any]) -> Observation:
+def _packet(data: bytes) -> dict[str, int | str]:
+    """Return what a packet says; one that no warden sends says that it is lost."""
+    try:
+        said = json.loads(data)
+        words = [said.get(name, "") for name in ("lost", "over")]
+        numbers = [said[name] for name in ("child", "signal", "code", "gone") if name in said]
+        right = all(type(word) is str for word in words) and all(type(n) is int for n in numbers)
+        if right and said.get("child", 2) > 1:
+            return dict(said)
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    return {"lost": "the warden of the child spoke nonsense"}
+
+
+def _end(packet: dict[str, int | str]) -> Observation | None:
+    """Return how a packet says that the child has ended, if it does."""
+    if "lost" in packet:
+        return Observation(ended="lost", message=str(packet["lost"]))
+    if "over" in packet:
+        return Observation(ended="flooded", message=str(packet["over"]))
     if "signal" in packet:
         number = int(packet["signal"])
         name = next((s.name for s in signal.Signals if s == number), f"signal {number}")
         return Observation(ended="died", signal=number, message=f"killed by {name}")
-    return Observation(ended="died", message=f"exited on its own with code {packet['code']}")
+    if "code" in packet:
+        return Observation(ended="died", message=f"exited on its own with code {packet['code']}")
+    return None

@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from kerneltruth.runner.containment.libc import prctl
@@ -47,12 +48,19 @@ class ResourceLimits:
 
     CUDA maps far more address space than it uses, so there is no such limit on a CUDA device.
     `threads` adds to those of all other processes of the user, which may become more meanwhile.
+    `processes`, `memory`, `disk` and `files` are of all that the child starts and writes together:
+    the warden looks at them now and then. What it compiled is kept up to `kept` bytes.
     """
 
     address_space: int | None = ADDRESS_SPACE
     file_size: int = FILE_SIZE
     descriptors: int = 4096
     threads: int = 4096
+    processes: int = 1024
+    memory: int = 16 * 2**30
+    disk: int = 4 * 2**30
+    files: int = 50_000
+    kept: int = 2**29
 
 
 def base_environment(parent: Mapping[str, str]) -> dict[str, str]:
@@ -98,6 +106,68 @@ def remove_folder(folder: Path) -> None:
                 with contextlib.suppress(OSError):
                     os.chmod(path, 0o700)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def exceeded(limits: ResourceLimits, folders: Iterable[Path]) -> str | None:
+    """Return which limit of all together the children of this process exceed, in words.
+
+    Args:
+        limits: theirs.
+        folders: where they may write.
+    """
+    processes, memory = _tree(limits.processes)
+    if processes > limits.processes:
+        return f"ran more than {limits.processes} processes"
+    if memory > limits.memory:
+        return f"took more than {limits.memory >> 20} MiB of memory, with all its processes"
+    files, size = _written(folders, limits.files)
+    if files > limits.files:
+        return f"wrote more than {limits.files} files"
+    return f"wrote more than {limits.disk >> 20} MiB of files" if size > limits.disk else None
+
+
+def _tree(most: int) -> tuple[int, int]:
+    """Return how many processes there are below this one, and what memory is theirs alone.
+
+    Stops above `most`. All are forks, so each begins with as much as this process has.
+    """
+    own, todo, found, memory = _resident("self"), [str(os.getpid())], 0, 0
+    while todo and found <= most:
+        pid = todo.pop()
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                todo += Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
+            if pid != str(os.getpid()):
+                found += 1
+                memory += max(0, _resident(pid) - own)
+    return found, memory
+
+
+def _resident(pid: str) -> int:
+    """Return the bytes in memory that are no file's."""
+    _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
+    return (int(resident) - int(shared)) * resource.getpagesize()
+
+
+def _written(folders: Iterable[Path], most: int) -> tuple[int, int]:
+    """Return how many files and folders lie in folders, and the bytes on the disk; to `most`."""
+    count, size, todo = 0, 0, [os.fspath(folder) for folder in folders]
+    while todo and count <= most:
+        with contextlib.suppress(OSError), os.scandir(todo.pop()) as entries:
+            for entry in islice(entries, most + 1 - count):
+                count += 1
+                with contextlib.suppress(OSError):
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+    return count, size
+
+
+def keep_compiled(cache: Path, limits: ResourceLimits) -> None:
+    """Remove a candidate's compile cache if it holds more than compiled kernels take."""
+    count, size = _written((cache,), limits.files)
+    if count > limits.files or size > limits.kept:
+        remove_folder(cache)
 
 
 def confine(limits: ResourceLimits) -> None:

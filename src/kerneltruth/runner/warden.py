@@ -6,9 +6,11 @@ host, one JSON object per packet:
 
     {"child": pid}                    the child runs
     {"signal": n} or {"code": n}      the child died so
+    {"over": "..."}                   it and what it started took too much, and is killed
     {"gone": n}                       the tree is killed, n processes could not be; the warden ends
 
-It kills the tree when the child dies, when the host says so or hangs up, and when the zygote dies.
+It kills the tree when the child dies or takes too much, when the host says so or hangs up, and when
+the zygote dies.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -79,12 +82,14 @@ def guard(request: ForkRequest, *, zygote: int, work: Callable[[int], None]) -> 
         os.close(request.output)
         _say(channel, {"child": child})
         files.pin(f"/proc/{child}")
-        _watch(channel, wake, child, zygote)
+        _watch(channel, wake, child, zygote, request)
     except BaseException as error:
         _say(channel, {"lost": f"{type(error).__name__}: {error}"})
     finally:
         left = sandbox.kill_tree()
         sandbox.remove_folder(request.folder)
+        if request.cache is not None:
+            sandbox.keep_compiled(request.cache, request.limits)
         _say(channel, {"gone": left})
         os._exit(0)
 
@@ -99,8 +104,12 @@ def _wake_on_death() -> int:
     return wake
 
 
-def _watch(channel: socket.socket, wake: int, child: int, zygote: int) -> None:
+def _watch(
+    channel: socket.socket, wake: int, child: int, zygote: int, request: ForkRequest
+) -> None:
     """Wait for the child's death, or for a reason to kill it."""
+    folders = [folder for folder in (request.folder, request.cache) if folder is not None]
+    looked = time.monotonic()
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     poll.register(wake, select.POLLIN)
@@ -114,7 +123,14 @@ def _watch(channel: socket.socket, wake: int, child: int, zygote: int) -> None:
             code = os.waitstatus_to_exitcode(status)
             _say(channel, {"signal": -code} if code < 0 else {"code": code})
             return
-        if channel.fileno() in ready or os.getppid() != zygote:
+        over: str | None = None
+        # Deaths may wake it more often than it should look.
+        if time.monotonic() - looked > _LOOK_UP_S / 2:
+            over = sandbox.exceeded(request.limits, folders)
+            looked = time.monotonic()
+        if over is not None:
+            _say(channel, {"over": over})
+        if over is not None or channel.fileno() in ready or os.getppid() != zygote:
             # Its death leaves only processes that it started, usually none, for `kill_tree` to
             # find.
             os.kill(child, signal.SIGKILL)

@@ -1,10 +1,19 @@
-"""The judge's memory stays small, whatever a child answers."""
+"""What a hostile child answers, writes later and takes costs the judge little."""
 
+import os
 import re
+import socket
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from children import POISON, call, floats, vector
+from children import CPU, POISON, call, floats, vector
+
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.runner.link import Ended, Link
+from kerneltruth.runner.sandbox import ResourceLimits
 
 pytestmark = pytest.mark.processes
 
@@ -129,3 +138,77 @@ def test_what_only_looks_like_a_result_is_none(opened, returned):
     (result,) = call(opened(f"import torch\ndef f(x): return {returned}"), vector(1.0)).results
 
     assert result.type in "TSL"
+
+
+SMALL = ResourceLimits(processes=20, memory=2**28, disk=2**24, files=200)
+GREEDY = {
+    "ran more than 20 processes": "while True: os.fork()",
+    "took more than 256 MiB of memory, with all its processes": (
+        "for _ in range(4):\n        if os.fork() == 0: kept = bytes(10**8).replace(b'\\0', b'1'); "
+        "time.sleep(60)"
+    ),
+    "wrote more than 16 MiB of files": (
+        "for n in range(20):\n        with open(str(n), 'wb') as file: file.write(bytes(2**20))"
+    ),
+    "wrote more than 200 files": "for n in range(300): open(f'{n}', 'w').close()",
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    limits = replace(SMALL, kept=2**20)
+    with Runner(device=CPU, limits=limits, cache_root=cache) as runner:
+        runner.versions()
+        yield runner
+
+
+def opened_in(runner, source):
+    candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
+    return runner.open(candidate)
+
+
+@pytest.mark.parametrize(("message", "body"), GREEDY.items(), ids=GREEDY)
+def test_what_a_child_and_all_that_it_starts_take_is_limited(small, message, body):
+    source = f"import os, time\ndef f(x):\n    {body}\n    time.sleep(30)"
+    start = time.monotonic()
+    with opened_in(small, source) as session:
+        seen = call(session, vector(1.0))
+    assert (seen.ended, seen.message) == ("flooded", message)
+    assert time.monotonic() - start < 60
+    with opened_in(small, "def f(x): return x") as session:
+        assert call(session, vector(1.0)).ended == "returned"
+
+
+@pytest.mark.parametrize(("size", "stays"), [(2**10, True), (2**22, False)])
+def test_a_large_compile_cache_does_not_stay_on_the_disk(small, size, stays):
+    source = (
+        "import os\ndef f(x):\n    place = os.environ['TRITON_CACHE_DIR']\n"
+        f"    os.makedirs(place)\n    open(place + '/it', 'wb').write(bytes({size}))\n"
+        "    return place"
+    )
+    with opened_in(small, source) as session:
+        place = call(session, vector(1.0)).results[0].text.strip("'")
+        assert Path(place, "it").exists()
+    assert Path(place, "it").exists() is stays
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [b"{", b"[]", b"7", b'{"child": "1"}', b'{"child": -1}', b'{"signal": 1e999}', b"[" * 4000]
+    + [b'{"gone": true}', b'{"over": {}}'],
+)
+def test_a_packet_that_no_warden_sends_loses_the_child(packet):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    wire, far = socket.socketpair()
+    output, printed = os.pipe()
+    link = Link(wire, ours, output)
+    theirs.send(packet)
+    with pytest.raises(Ended) as end:
+        link.receive(deadline=time.monotonic() + 5)
+    link.close()
+    theirs.close()
+    far.close()
+    os.close(printed)
+
+    assert end.value.observation.message == "the warden of the child spoke nonsense"
