@@ -42,6 +42,7 @@ def test_a_digest_of_another_form_is_damage(kt, finding):
         ("dims", [["M", 3], ["Q", 111]], "dims M, Q;"),
         ("dims", [["M", -3], ["N", 111]], "negative dim"),
         ("dims", [["M", 10**9], ["N", 10**9]], "1000000000000000000 elements"),
+        ("dims", [["M", 1], ["N", 2**27]], "134217728 elements; at most 67108864 are replayed"),
         ("dtype", "float13", "dtype 'float13'"),
         ("layout", "sideways", "layout 'sideways'"),
         ("recipe", "grandmother's", 'recipe "grandmother\'s"'),

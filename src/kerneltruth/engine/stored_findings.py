@@ -20,8 +20,9 @@ from kerneltruth.runs.parts import load_source
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-# No strategy comes near this; a damaged size beyond it would fill the memory.
-MOST_ELEMENTS = 2**28
+# No strategy comes near these; a damaged size beyond them would fill the memory, or take hours.
+MOST_ELEMENTS = 2**26
+MOST_WORK = 2**34
 
 
 def finding_at(path: Path) -> Finding:
@@ -99,7 +100,10 @@ def _shapes(task: Task, case: Case) -> str | None:
         counts = [math.prod(task.shape(t, case.sizes, settings)) for t in task.tensors]
     except (ArithmeticError, TypeError, ValueError, LookupError) as error:
         return f"sizes {case.sizes} with {case.settings} ({error})"
-    return f"{max(counts)} elements" if max(counts, default=0) > MOST_ELEMENTS else None
+    if max(counts, default=0) > MOST_ELEMENTS:
+        return f"{max(counts)} elements; at most {MOST_ELEMENTS} are replayed"
+    work = math.prod(n for n in case.sizes.values() if n)
+    return f"sizes {case.sizes}, a product over {MOST_WORK}" if work > MOST_WORK else None
 
 
 def _values(task: Task, case: Case) -> str | None:

@@ -47,8 +47,9 @@ def kept_from_before(
             return other if alone is not None else _kept("with other values", wrong)
     wrong = _wrong(session, expectation, around=Surroundings(settle=True))
     if wrong is not None:
-        later = isinstance(wrong, Failed) and wrong.detail.startswith(LATER)
-        return wrong if later else _kept("after other cases", wrong)
+        if isinstance(wrong, Failed) and wrong.detail.startswith(LATER):
+            return wrong
+        return _kept("after other cases", wrong)
     if session.task.bitwise and (changing := changing_bits(session, expectation)):
         return changing
     if not session.is_model or not models:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 # A source, or a document of a run, is far smaller.
 MOST_BYTES = 64 * 2**20
+_CHUNK = 2**20
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -38,7 +39,10 @@ def read_regular(path: Path) -> bytes:
         OSError: it cannot be read, is no regular file, or holds more than `MOST_BYTES`.
     """
     with open_regular(path) as file:
-        data = file.read(MOST_BYTES + 1)
+        # Space for what it says that it holds; files of the system say 0.
+        data = file.read(min(os.fstat(file.fileno()).st_size, MOST_BYTES) + 1)
+        while len(data) <= MOST_BYTES and (more := file.read(_CHUNK)):
+            data += more
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it holds more than {MOST_BYTES} bytes")
     return data

@@ -22,7 +22,10 @@ def test_a_case_of_the_task_fits():
     ("changed", "says"),
     [
         ({"dims": ()}, "dims missing"),
-        ({"dims": (("B", 2**20), ("N", 2**20))}, f"{2**40} elements"),
+        (
+            {"dims": (("B", 2**20), ("N", 2**20))},
+            f"{2**40} elements; at most {2**26} are replayed",
+        ),
         ({"attributes": (("dim", "last"),)}, "attribute dim='last'"),
         ({"dtype": "int7"}, "dtype 'int7'"),
         ({"recipe": "spicy"}, "recipe 'spicy'"),
@@ -36,3 +39,11 @@ def test_a_case_that_does_not_fit_is_refused_with_the_file_and_the_next_step(cha
         refuse_unfit(Path("f.json"), TASK, structs.replace(CASE, **changed))
     assert str(caught.value).startswith("f.json: its case does not fit softmax(")
     assert f": {says}; restore the file, or judge the kernel again" in str(caught.value)
+
+
+def test_a_case_of_small_tensors_that_takes_hours_is_refused():
+    task = find("matmul")
+    (case,) = generate(task, seed=0, count=1)
+    large = structs.replace(case, dims=tuple((symbol, 2**12) for symbol, _ in case.dims))
+    with pytest.raises(UserError, match=f"a product over {2**34}; restore"):
+        refuse_unfit(Path("f.json"), task, large)

@@ -1,7 +1,7 @@
 """The transcript: on disk before use, readable after a crash, and enough to go on from."""
 
-import re
 import json
+import re
 
 import pytest
 

@@ -52,8 +52,7 @@ ANSWERS = {
     "deep lists": "send('[' * MANY)",
     "deep objects": "send('{\"a\":' * (MANY // 5))",
     "numbers by name": (
-        "send(observed('timings', '{' + "
-        "','.join('\"%d\":1' % n for n in range(MANY // 11)) + '}'))"
+        "send(observed('timings', '{' + ','.join('\"%d\":1' % n for n in range(MANY // 11)) + '}'))"
     ),
     "one content many times": (
         "send(observed('buffers', '{' + ','.join("
@@ -115,9 +114,7 @@ def f(x):
 """
 
 
-@pytest.mark.parametrize(
-    ("what", "seen"), [("out", ("output",)), ("x", ("x",)), ("x.clone()", ())]
-)
+@pytest.mark.parametrize(("what", "seen"), [("out", ("output",)), ("x", ("x",)), ("x.clone()", ())])
 def test_what_is_written_after_a_call_has_returned_is_seen(opened, what, seen):
     session = opened(LATE.replace("{what}", what))
     observation = session.call([vector(1.0)], poison=POISON, deadline_s=10, settle_s=0.2)
@@ -195,8 +192,11 @@ def test_a_large_compile_cache_does_not_stay_on_the_disk(small, size, stays):
 
 @pytest.mark.parametrize(
     "packet",
-    [b"{", b"[]", b"7", b'{"child": "1"}', b'{"child": -1}', b'{"signal": 1e999}', b"[" * 4000]
-    + [b'{"gone": true}', b'{"over": {}}'],
+    [
+        *(b"{", b"[]", b"7", b"[" * 4000),
+        *(b'{"child": "1"}', b'{"child": -1}', b'{"signal": 1e999}'),
+        *(b'{"gone": true}', b'{"over": {}}'),
+    ],
 )
 def test_a_packet_that_no_warden_sends_loses_the_child(packet):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
