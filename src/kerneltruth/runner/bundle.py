@@ -22,7 +22,7 @@ _BEGINNING = _MARK.partition("{")[0]
 # As much as a run stores of a case's inputs.
 MOST_BYTES = 16 * 2**20
 MOST_FILES = 10_000
-# A parsed word takes up to 2 KiB, and a source of 400 KB has about so many.
+# A parsed word takes up to 2 KiB; a source of 400 KB has about this number.
 MOST_WORDS = 100_000
 _WORD = re.compile(r"\w+|[^\w\s]")
 _STRING = re.compile(

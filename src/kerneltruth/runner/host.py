@@ -22,7 +22,7 @@ from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.containment import Level, levels
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.link import Link
-from kerneltruth.runner.sandbox import ResourceLimits
+from kerneltruth.runner.sandbox import MEMORY, ResourceLimits, total_memory
 from kerneltruth.runner.session import Mode, Session
 from kerneltruth.runner.zygote_client import Zygote, ZygoteLost, zygote_environment
 
@@ -58,7 +58,9 @@ class Runner:
         on_cpu = device == "cpu"
         self._cache_root = cache_root.absolute() if cache_root else None
         self._limits = limits or (
-            ResourceLimits() if on_cpu else ResourceLimits(address_space=None)
+            ResourceLimits()
+            if on_cpu
+            else ResourceLimits(address_space=None, memory=max(MEMORY, total_memory() // 2))
         )
         self._work_root = work_root
         self._built = self._cache_root / "driver" if self._cache_root and not on_cpu else None

@@ -40,6 +40,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _KILL_S = 5.0
 ADDRESS_SPACE = 8 * 2**30
 FILE_SIZE = 2 * 2**30
+MEMORY = 16 * 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +58,15 @@ class ResourceLimits:
     descriptors: int = 4096
     threads: int = 4096
     processes: int = 1024
-    memory: int = 16 * 2**30
+    memory: int = MEMORY
     disk: int = 4 * 2**30
     files: int = 50_000
     kept: int = 2**29
+
+
+def total_memory() -> int:
+    """Return the bytes of memory that the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * resource.getpagesize()
 
 
 def base_environment(parent: Mapping[str, str]) -> dict[str, str]:

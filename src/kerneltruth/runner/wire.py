@@ -115,7 +115,7 @@ class _Payload:
         """Return the next bytes.
 
         Raises:
-            ValueError: they are not the next, or there are not so many.
+            ValueError: they are not the next, or there are fewer.
         """
         if start != self._taken or size < 0 or start + size > len(self._data):
             raise ValueError("slice outside of the payload, or not the next")

@@ -212,3 +212,13 @@ def test_a_packet_that_no_warden_sends_loses_the_child(packet):
     os.close(printed)
 
     assert end.value.observation.message == "the warden of the child spoke nonsense"
+
+
+def test_the_judges_own_programs_are_not_limited_so(small):
+    source = (
+        "import os, time\ndef f(x):\n    for n in range(300): open(f'{n}', 'w').close()\n"
+        "    time.sleep(1.2)\n    return x"
+    )
+    candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
+    with small.open(replace(candidate, trusted=True)) as session:
+        assert call(session, vector(1.0)).ended == "returned"
