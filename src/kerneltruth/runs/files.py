@@ -96,7 +96,9 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that it appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(temporary, "wb") as file:
+        # What lies there is left from before, or a link that someone has planted.
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

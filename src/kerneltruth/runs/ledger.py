@@ -14,12 +14,13 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from kerneltruth.documents.model import Json, dumps, plain
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
-from kerneltruth.runner.regular_file import open_regular
+from kerneltruth.runner.regular_file import MOST_BYTES, open_regular
 from kerneltruth.runs.files import write_all, writing
 
 L = TypeVar("L")
@@ -168,7 +169,8 @@ def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
         # Line by line: the kept parts may be much smaller than the file.
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
-            for number, raw in enumerate(file, start=1):
+            lines = iter(partial(file.readline, MOST_BYTES), b"")
+            for number, raw in enumerate(lines, start=1):
                 line = _parsed(raw)
                 again = f"delete it and all lines after it to make each {lines_are} again"
                 if line is None and found.size + len(raw) < size:

@@ -1,12 +1,13 @@
 """The folders of the user's cache, and files that are written whole."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.runs.files import cache_folder, new_folder
+from kerneltruth.runs.files import cache_folder, new_folder, write_whole
 
 
 def test_caches_lie_where_the_environment_says(tmp_path, monkeypatch):
@@ -43,3 +44,12 @@ def test_a_folder_lies_where_it_can_be_made(tmp_path):
     made = new_folder("check", [tmp_path / "runs", tmp_path / "other"])
     assert made.parent == tmp_path / "other"
     assert made.is_dir()
+
+
+def test_nothing_is_written_through_a_link_that_lies_in_the_way(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / f".new.{os.getpid()}").symlink_to(other)
+    write_whole(tmp_path / "new", b"data")
+
+    assert (other.read_text(), (tmp_path / "new").read_text()) == ("kept", "data")
