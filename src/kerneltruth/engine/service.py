@@ -22,13 +22,24 @@ from kerneltruth.runner.host import Runner
 TRIES = 2
 Answer: TypeAlias = Judged | TimeDocument | Exception
 AnyJudge: TypeAlias = JudgeProcess[NumberedRequest, Judged | TimeDocument]
+# What a judge runs for a request: the request, and a function that tells its progress.
+Work: TypeAlias = Callable[[NumberedRequest, Callable[[object], None]], Judged | TimeDocument]
+
+
+def _service_judge(runner: Runner, judges: int) -> Work:
+    from kerneltruth.engine.service_judge import ServiceJudge
+
+    return ServiceJudge(runner, judges)
 
 
 class _Lane:
     """A device, and the judges that share it."""
 
-    def __init__(self, runner: Runner, workers: int | None) -> None:
+    def __init__(
+        self, runner: Runner, workers: int | None, new_work: Callable[[Runner, int], Work]
+    ) -> None:
         self.runner = runner
+        self._new_work = new_work
         usual = judges_at_once(None)
         self.most = workers or (usual if runner.device == "cpu" else min(usual, JUDGES_PER_GPU))
         self.judges: list[AnyJudge] = []
@@ -58,9 +69,7 @@ class _Lane:
         return self.timer if self.timer.job is None else None
 
     def _fork(self) -> AnyJudge:
-        from kerneltruth.engine.service_judge import ServiceJudge
-
-        return JudgeProcess(ServiceJudge(self.runner, self.most))
+        return JudgeProcess(self._new_work(self.runner, self.most))
 
     def _all(self) -> list[AnyJudge]:
         return [*self.judges, *([self.timer] if self.timer else [])]
@@ -89,6 +98,7 @@ class JudgeService:
         workers: int | None,
         targets: tuple[str, ...],
         tell: Callable[[int, Answer], None],
+        new_work: Callable[[Runner, int], Work] = _service_judge,
     ) -> None:
         """Choose the devices; nothing is started yet.
 
@@ -97,13 +107,15 @@ class JudgeService:
             workers: the most judges for each device; None means as many as suit the machine.
             targets: for which a CPU compiles Triton kernels, besides interpreting them.
             tell: called once for each request that is not cancelled, with its number and answer.
+            new_work: makes what a judge runs, from its runner and how many judges share it.
 
         Raises:
             UserError, EnvironmentFault: as of `choose_devices`.
         """
         targets = choose_targets(targets)
         self._lanes = [
-            _Lane(new_runner(device, targets), workers) for device in choose_devices(devices)
+            _Lane(new_runner(device, targets), workers, new_work)
+            for device in choose_devices(devices)
         ]
         self._tell = tell
         self._waiting: list[NumberedRequest] = []

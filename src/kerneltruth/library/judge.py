@@ -112,9 +112,12 @@ class Judge:
                 ...
             kerneltruth.errors.UserError: this Judge is closed; ...
         """
-        self._closed = True
-        if self._link is not None:
-            self._link.close()
+        # A server that another thread is starting must not outlive this call. A forked child starts
+        # none, and may have inherited a held lock.
+        with self._lock if os.getpid() == self._pid else contextlib.nullcontext():
+            self._closed = True
+            if self._link is not None:
+                self._link.close()
 
     def check(self, candidate: Judgeable, **options: Unpack[CheckOptions]) -> Report:
         """Judge one candidate and wait for its report.

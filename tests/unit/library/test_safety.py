@@ -1,6 +1,7 @@
 """A judge is safe where people work: threads, asyncio, forks, interrupts, and the exit."""
 
 import asyncio
+import inspect
 import os
 import signal
 import subprocess
@@ -40,7 +41,9 @@ def judge():
 
 def script(text, *, timeout=60, **how):
     """Run a program that uses the library; return its end and what it printed."""
-    program = "import os, sys, threading, time\nimport kerneltruth as kt\n"
+    program = "import os, subprocess, sys, threading, time\nfrom pathlib import Path\n"
+    program += "import kerneltruth as kt\n"
+    program += "".join(inspect.getsource(helper) for helper in (alive, below, servers))
     program += f"RIGHT = {RIGHT!r}\nSLOW = {SLOW!r}\nFEW = {FEW!r}\nUSES = {[*USES.values()]!r}\n"
     program += textwrap.dedent(text)
     return subprocess.run(
@@ -67,6 +70,21 @@ def below(pid):
         ["ps", "-ww", "-eo", "ppid,pid,args"], capture_output=True, text=True, check=True
     )
     return [line for line in found.stdout.splitlines() if line.split(None, 1)[0] == str(pid)]
+
+
+def servers():
+    """The processes of this process's judges."""
+    lines = [line for line in below(os.getpid()) if "kerneltruth.library.server" in line]
+    return {pid for line in lines if alive(pid := int(line.split()[1]))}
+
+
+def eventually(what):
+    """Return what a function returns once it is something; it takes seconds at most."""
+    until = time.monotonic() + 20
+    while not (found := what()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return found
 
 
 def test_threads_share_a_judge(judge):
@@ -194,11 +212,27 @@ def test_a_judge_that_is_closed_while_it_judges_says_so():
             judge.check(SLOW, **FEW)
 
 
+def test_a_judge_that_is_closed_while_its_server_starts_leaves_none():
+    before = servers()
+    judge = kt.Judge(device="cpu", workers=1, targets=())
+    starting = threading.Thread(target=judge.__enter__)
+    starting.start()
+    (server,) = eventually(lambda: servers() - before)
+    judge.close()
+    starting.join()
+
+    assert not alive(server)
+    with pytest.raises(kt.UserError, match="this Judge is closed"):
+        judge.check(RIGHT, **FEW)
+
+
 def test_a_dead_server_is_one_clear_line():
+    before = servers()
     with kt.Judge(device="cpu", workers=1, targets=()) as judge:
         judge.check(RIGHT, **FEW)
-        os.kill(judge._link._process.pid, signal.SIGKILL)
-        judge._link._process.wait()
+        (server,) = servers() - before
+        os.kill(server, signal.SIGKILL)
+        eventually(lambda: not alive(server))
         with pytest.raises(
             kt.EnvironmentFault, match="the judging server is gone: killed by SIGKILL"
         ):
@@ -206,9 +240,11 @@ def test_a_dead_server_is_one_clear_line():
 
 
 def test_a_killed_process_between_judge_and_kernels_is_replaced():
+    before = servers()
     with kt.Judge(device="cpu", workers=1, targets=()) as judge:
         judge.check(RIGHT, **FEW)
-        (zygote,) = [line for line in below(judge._link._process.pid) if "runner.zygote" in line]
+        (server,) = servers() - before
+        (zygote,) = [line for line in below(server) if "runner.zygote" in line]
         os.kill(int(zygote.split()[1]), signal.SIGKILL)
 
         assert judge.check(RIGHT, **FEW).passed
@@ -217,10 +253,10 @@ def test_a_killed_process_between_judge_and_kernels_is_replaced():
 def test_a_dead_shared_server_is_replaced():
     ran = script("""
         kt.check(RIGHT, device="cpu", **FEW)
-        from kerneltruth.library.checking import _shared
-        (judge,) = _shared.values()
-        os.kill(judge._link._process.pid, 9)
-        judge._link._process.wait()
+        (server,) = servers()
+        os.kill(server, 9)
+        while alive(server):
+            time.sleep(0.01)
         print(kt.check(RIGHT, device="cpu", **FEW).verdict)
     """)
 
@@ -296,7 +332,7 @@ def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
     ran = script("""
         judge = kt.Judge(device="cpu", workers=1, targets=())
         judge.check(RIGHT, **FEW)
-        print(judge._link._process.pid, flush=True)
+        print(*servers(), flush=True)
         if os.fork() == 0:
             os.close(1), os.close(2)
             time.sleep(20)
@@ -304,10 +340,7 @@ def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
     """)
 
     server = int(ran.stdout)
-    until = time.monotonic() + 15
-    while alive(server):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    eventually(lambda: not alive(server))
 
 
 def test_an_interrupt_ends_the_check_and_not_the_judge():
@@ -346,16 +379,14 @@ def test_nothing_of_the_caller_changes():
 
 def test_a_caller_may_ignore_that_its_children_end():
     ran = script("""
-        import signal, subprocess
+        import signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         with kt.Judge(device="cpu", workers=1, targets=()) as judge:
             print(judge.check(RIGHT, **FEW).verdict)
-            shown = ["ps", "-ww", "-eo", "ppid,pid,args"]
-            told = subprocess.run(shown, capture_output=True, text=True)
-            for line in told.stdout.splitlines()[1:]:
-                parent, pid, args = line.split(None, 2)
-                if int(parent) == judge._link._process.pid and "library.server" in args:
-                    os.kill(int(pid), signal.SIGKILL)
+            (server,) = servers()
+            for line in below(server):
+                if "library.server" in line:
+                    os.kill(int(line.split()[1]), signal.SIGKILL)
             print(judge.check(RIGHT, **FEW).verdict)
     """)
 
