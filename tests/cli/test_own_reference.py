@@ -227,6 +227,12 @@ def get_init_inputs():
 """
 
 
+def test_a_reference_in_kernelbenchs_form_has_no_declaration(kt, reference):
+    ran = kt("tasks", "--from", reference(MODEL))
+    assert ran.code == 2
+    assert "it has KernelBench's form, which a declaration cannot express" in ran.err
+
+
 def test_a_file_in_kernelbenchs_form_is_a_reference(kt, reference, candidate, tmp_path):
     source = MODEL.split("def get_inputs")[0].replace("class Model", "class ModelNew")
     given = ("--reference", reference(MODEL), "--cases", 6, "--out", tmp_path / "run", "--json")

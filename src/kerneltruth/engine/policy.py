@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
 from kerneltruth.tasks.spec import Task
 
+PACKAGE = files("kerneltruth.oracle")
 
-def choose_policy(bounds: str, *, tf32: bool) -> Policy:
+
+def choose_policy(bounds: str, *, tf32: bool, package: Traversable = PACKAGE) -> Policy:
     """Return the policy for `--bounds`.
 
     Raises:
         UserError: no such method.
         EnvironmentFault: the measured bounds are not there.
     """
-    measured = calibration() if bounds == "calibrated" else None
+    measured = calibration(package) if bounds == "calibrated" else None
     return Policy(method=bounds, tf32=tf32, calibration=measured)
 
 
-def calibration() -> dict[str, float]:
+def calibration(package: Traversable) -> dict[str, float]:
     """Return the measured bounds by "task/dtype"; `benchmarks/calibrate.py` measures them."""
     try:
-        text = files("kerneltruth.oracle").joinpath("calibration.json").read_text(encoding="utf-8")
+        text = package.joinpath("calibration.json").read_text(encoding="utf-8")
     except OSError as error:
         raise EnvironmentFault(
             "the calibrated bounds are missing from this installation; install kerneltruth again, "

@@ -107,6 +107,13 @@ def test_a_wrong_request_names_the_value_and_the_rule(request_, says):
         next(run(request_))
 
 
+def test_shares_of_a_devices_time_need_a_gpu(tmp_path):
+    (tmp_path / "relu.py").write_text("def relu(input): return input.clamp(min=0)")
+    request = TimeRequest(file=tmp_path / "relu.py", kernels=True, device="cpu")
+    with pytest.raises(EnvironmentFault, match=r"^--kernels: .* need a GPU; .*`kerneltruth check`"):
+        list(run(request))
+
+
 def test_a_timed_suite_needs_a_gpu():
     request = AuditRequest(suite="core", timed=True, device="cpu")
     with pytest.raises(EnvironmentFault, match=r"needs a GPU.*`kerneltruth doctor`"):

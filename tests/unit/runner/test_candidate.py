@@ -45,6 +45,14 @@ def test_a_triton_kernel_is_no_entry():
     assert read(source, "relu").entry == "kernel_function"
 
 
+def test_a_source_with_two_entries_of_the_name_is_refused_with_their_lines():
+    source = "def relu(x): return x\n\ndef relu(x): return -x\n"
+    with pytest.raises(
+        UserError, match=r"^a.py: 'relu' is defined at lines 1 and 3; .* remove one"
+    ):
+        read_candidate(source, "a.py", task_names=("relu",))
+
+
 def test_an_imported_function_is_no_entry():
     source = "from torch.nn.functional import softmax\ndef run(x): return softmax(x)"
     assert read(source, "softmax").entry == "run"

@@ -372,7 +372,9 @@ def test_a_pipe_in_place_of_results_is_refused_and_not_waited_for(tmp_path):
     RunStore.create(run, MANIFEST, keep=dict).close()
     (run / "results.jsonl").unlink(missing_ok=True)
     os.mkfifo(run / "results.jsonl")
-    with pytest.raises(UserError, match="not a file"):
+    with pytest.raises(
+        UserError, match=r"^cannot read .*results.jsonl: .*not a file; check its perm"
+    ):
         RunStore.open(run, keep=dict)
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
+from kerneltruth.suites.lines import json_lines
 from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.recognize import for_own
 from kerneltruth.suites.submission import Broken, Submission
 
 CODE = "def relu(x): return x\n"
@@ -159,6 +161,18 @@ def test_a_file_in_another_encoding_is_reported(tmp_path):
 def test_a_path_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         list(read_submissions(tmp_path / "nothing"))
+
+
+def test_a_list_that_cannot_be_read_is_one_line(tmp_path):
+    # It opens for nobody: a link that leads to itself.
+    (tmp_path / "answers.jsonl").symlink_to("answers.jsonl")
+    with pytest.raises(UserError, match=r"^cannot read .*answers.jsonl: Too many .*; name a read"):
+        list(json_lines(tmp_path / "answers.jsonl", "answers.jsonl"))
+
+
+def test_an_entry_that_a_file_of_ones_own_lacks_is_named():
+    with pytest.raises(UserError, match=r"^a.py defines no 'gelu'; define it, or .* by --entry$"):
+        for_own("def relu(x): return x\ndef run(x): return x\n", "a.py", "relu", "gelu")
 
 
 def test_links_back_to_a_folder_are_not_followed(tmp_path):

@@ -8,6 +8,7 @@ from kerneltruth.tasks.spec import (
     Attribute,
     Dim,
     Output,
+    Promises,
     TensorSpec,
     evaluate,
     parse_signature,
@@ -46,6 +47,35 @@ def test_commas_inside_brackets_do_not_split_arguments():
 def test_a_signature_that_is_no_call_is_refused(text):
     with pytest.raises(DeclarationError):
         parse_signature(text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: Dim(symbol="N", role="batch", low=3, high=2), "'N': low is 3 and high is 2; give"),
+        (
+            lambda: TensorSpec(name="i", dims=("M",), kind="index"),
+            "^i: an index, .* `index\\(N\\)`",
+        ),
+        (lambda: TensorSpec(name="i", dims=(), extent="N"), "^i: an index, and only an index"),
+        (
+            lambda: TensorSpec(name="i", dims=(), kind="index_or", extent="N"),
+            r"^i: `index_or\(extent, other\)` alone has an other",
+        ),
+        (lambda: TensorSpec(name="x", dims=("M",), form="lower"), "^x: only a matrix has a form"),
+        (lambda: Output(compare="accept"), "'out': `accept` goes with compare='accept'"),
+        (lambda: Promises(layouts=("diagonal",)), r"\['diagonal'\]: a prompt promises one of"),
+        (lambda: parse_signature("f(x[N]!)"), r"'x\[N\]!' is no tensor; write `name\[dims\]`"),
+        (
+            lambda: declare("f(x[M, N])", attributes={"eps": (1.0,)}),
+            "has no attributes eps; write `name=default` for each",
+        ),
+        (lambda: task("f(x[N])", size=1), r"'size'; docs/reference/api.md lists the arguments"),
+    ],
+)
+def test_a_declaration_that_breaks_a_rule_is_refused_with_the_rule(wrong, says):
+    with pytest.raises(DeclarationError, match=says):
+        wrong()
 
 
 def test_a_dim_may_be_an_expression_of_dims_and_attributes():

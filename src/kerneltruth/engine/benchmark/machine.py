@@ -43,7 +43,7 @@ from kerneltruth.documents.timing import Advice, ConditionsRecord, Regime
 from kerneltruth.engine.benchmark.memory import limit_memory, memory_of
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.run_directory import environment
-from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Binary
 from kerneltruth.suites.pytorch import eager_of
@@ -105,8 +105,7 @@ def _null_contest(
 ) -> InterleavedBenchmark:
     task = find(name)
     source = eager_of(task)
-    if source is None:
-        raise EnvironmentFault(f"{name} has no eager function to measure noise with")
+    assert source is not None
     sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
     sides = [Side(name=f"{i}", child=child) for i, child in enumerate(sessions)]
     try:

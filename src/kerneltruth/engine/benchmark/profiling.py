@@ -31,7 +31,13 @@ LAUNCHES = 4
 
 
 def profile(
-    candidate: Candidate, task: Task, case: Case, *, device: str, kernel: str | None
+    candidate: Candidate,
+    task: Task,
+    case: Case,
+    *,
+    device: str,
+    kernel: str | None,
+    deadline_s: float = DEADLINE_S,
 ) -> tuple[Profile, ...]:
     """Call the candidate under `ncu`, and read what it says of some launches of a kernel.
 
@@ -62,10 +68,12 @@ def profile(
         program = [sys.executable, "-m", "kerneltruth.runner.child.alone", str(script)]
         command = ncu_command(program, kernel=kernel, launches=LAUNCHES)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s)
             return read_profiles(done.stdout + done.stderr)
         except subprocess.TimeoutExpired as error:
-            raise EnvironmentFault(f"--profile: ncu took over {DEADLINE_S:.0f} s") from error
+            raise EnvironmentFault(
+                f"--profile: ncu took over {deadline_s:.0f} s; time it without --profile"
+            ) from error
         except UserError as error:
             raise EnvironmentFault(f"--profile: {error}") from error
 

@@ -269,10 +269,14 @@ def _file(path: Path, *, level: int | None = None) -> Problem | None:
     try:
         source = path.read_bytes()[: MAX_SOURCE_BYTES + 1].decode("utf-8-sig")
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; make it readable") from error
+        raise UserError(_unreadable(path, error)) from error
     except UnicodeDecodeError as error:
         return _broken(level, int(named[1]), named[2], f"not UTF-8 at byte {error.start}")
     return problem_of(level, int(named[1]), named[2], source)
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"cannot read {path}: {error.strerror}; make it readable"
 
 
 def _broken(level: int, number: int, title: str, trouble: str) -> Problem:
@@ -374,7 +378,11 @@ def _parquet(path: Path) -> list[dict[str, object]]:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    for number, line in enumerate(path.read_text("utf-8-sig", errors="replace").splitlines(), 1):
+    try:
+        text = path.read_text("utf-8-sig", errors="replace")
+    except OSError as error:
+        raise UserError(_unreadable(path, error)) from error
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:

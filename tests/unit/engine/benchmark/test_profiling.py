@@ -53,9 +53,9 @@ def test_a_missing_profiler_is_named_in_one_line(monkeypatch, options):
         next(run(replace(options, profile=True)))
 
 
-def seen_of(kernel, source=SOFTMAX):
+def seen_of(kernel, source=SOFTMAX, **how):
     candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
-    return profile(candidate, TASK, timed_cases(TASK)[0], device="cpu", kernel=kernel)
+    return profile(candidate, TASK, timed_cases(TASK)[0], device="cpu", kernel=kernel, **how)
 
 
 def test_launches_are_read_from_what_the_profiler_prints(ncu):
@@ -76,6 +76,16 @@ def test_a_profiler_that_may_not_count_is_the_machines_fault(ncu):
     ncu("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")
     with pytest.raises(EnvironmentFault, match="permission"):
         seen_of(None)
+
+
+def test_a_profiler_that_takes_too_long_is_the_machines_fault(tmp_path, monkeypatch):
+    (tmp_path / "ncu").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(
+        EnvironmentFault, match=r"^--profile: ncu took over 1 s; time it without --profile"
+    ):
+        seen_of(None, deadline_s=0.6)
 
 
 CASE = timed_cases(find("relu"))[0]

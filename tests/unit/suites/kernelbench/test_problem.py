@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.suites.kernelbench.problem import read_problems
+from kerneltruth.suites.kernelbench.problem import read_problems, read_reference
 
 from .problems import GROUPED, HEAD, LINEAR, NO_INIT, REMEMBERING, problem
 
@@ -71,6 +71,55 @@ def test_a_broken_line_of_a_data_file_is_named(tmp_path):
     path.write_text("{\n")
     with pytest.raises(UserError, match="line 1 is not JSON"):
         read_problems(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "holds", "says"),
+    [
+        ("list.jsonl", "[1]\n", "line 1 is not an object"),
+        (
+            "word.jsonl",
+            '{"code": "", "level": "two", "problem_id": 1}\n',
+            "row 1: invalid literal for int.*: 'two'",
+        ),
+        ("other.parquet", "PAR1, or not", "not a parquet file"),
+    ],
+)
+def test_what_a_data_file_cannot_mean_is_named_with_the_file(tmp_path, name, holds, says):
+    (tmp_path / name).write_text(holds)
+    with pytest.raises(UserError, match=f"^--suite kernelbench:{tmp_path}/{name}: {says}"):
+        read_problems(tmp_path / name)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    folder = tmp_path / "level1"
+    (folder / "3_Folder.py").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"^cannot read .*/level1/3_Folder.py: Is a directory; mak"):
+        read_problems(folder)
+
+
+def test_a_data_file_that_cannot_be_read_is_named(tmp_path):
+    # A file that opens and gives an error when it is read, whoever reads.
+    (tmp_path / "rows.jsonl").symlink_to("/proc/self/mem")
+    with pytest.raises(UserError, match=r"^cannot read .*/rows.jsonl: .*; make it readable"):
+        read_problems(tmp_path / "rows.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ("tolerance = 0.1", r"tolerance = 0.1: give a relative and an absolute error"),
+        ("tolerance = (1, -1)", r"tolerance = \(1, -1\): give a relative and an absolute error"),
+        ("backward = 1", "backward = 1: give True or False"),
+    ],
+)
+def test_a_setting_of_a_reference_that_means_nothing_is_named_with_its_line(
+    tmp_path, setting, rule
+):
+    path = tmp_path / "mine.py"
+    path.write_text(f"def mine(x): return x\ndef inputs(): return (1,)\n{setting}\n")
+    with pytest.raises(UserError, match=f"mine.py:3: {rule}"):
+        read_reference(path)
 
 
 @pytest.mark.parametrize("place", ["", "nowhere"])
