@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from kerneltruth.documents.exports import seal_of
-from kerneltruth.runs import parts
+from kerneltruth.errors import UserError
 from kerneltruth.runs.findings import load_finding
-from kerneltruth.runs.store import load_snapshot
+from kerneltruth.runs.parts import export_of, load_inputs, load_source
 
 ON_CPU = ("--device", "cpu")
 
@@ -68,8 +68,8 @@ def test_it_holds_finding_source_and_inputs_byte_for_byte(kt, finding, failed_ru
     kt("export", finding, "-o", tmp_path / "one.json")
     path = tmp_path / "one.json"
     assert load_finding(path) == load_finding(finding)
-    assert parts.load_source(path, source.stem).encode() == source.read_bytes()
-    assert parts.load_inputs(path) == inputs.read_bytes()
+    assert load_source(path, source.stem).encode() == source.read_bytes()
+    assert load_inputs(path) == inputs.read_bytes()
     kt("export", path, "-o", tmp_path / "two.json")
     assert (tmp_path / "two.json").read_bytes() == path.read_bytes()
 
@@ -135,14 +135,14 @@ def test_a_pipe_and_a_large_file_are_not_read(kt, tmp_path, command):
     assert "it holds more than 67108864 bytes" in refused(kt(command, large))
 
 
-def test_inputs_that_make_the_file_too_large_are_left_out(kt, finding, tmp_path, monkeypatch):
-    kt("export", finding, "-o", tmp_path / "whole.json")
-    monkeypatch.setattr(parts, "MOST_BYTES", (tmp_path / "whole.json").stat().st_size - 1)
-    ran = kt("export", finding, "-o", tmp_path / "less.json", "--json")
-    assert json.loads(ran.out)["inputs"] is False
-    assert load_snapshot(tmp_path / "less.json") is None
-    monkeypatch.setattr(parts, "MOST_BYTES", 100)
-    assert "send its run" in refused(kt("export", finding, "-o", tmp_path / "none.json"))
+def test_inputs_that_make_the_file_too_large_are_left_out(finding):
+    whole, data = export_of(finding)
+    less, smaller = export_of(finding, most_bytes=len(data) - 1)
+    assert whole.inputs is not None
+    assert less.inputs is None
+    assert len(smaller) < len(data)
+    with pytest.raises(UserError, match="send its run"):
+        export_of(finding, most_bytes=100)
 
 
 @pytest.mark.parametrize(

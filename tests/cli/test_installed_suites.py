@@ -241,6 +241,14 @@ def test_an_audit_by_a_contract_flags_only_what_decides(kt, site):
     assert json.loads(kt(*given, "--contract", "torch").out)["summary"]["flagged"] > 0
 
 
+def test_a_suite_that_does_not_prove_itself_is_reported(kt, site):
+    source = NARROW.replace("x * 2 if x.is_contiguous() else x * 3", "x * 3")
+    install(site, "one", {"good": "good_suite:Good"}, good_suite=source)
+    ran = kt("audit", "--suite", "good", "--device", "cpu", "--cases", 4, "--workers", 1)
+    assert ran.code == 1
+    assert "good/twice does not hold" in ran.out
+
+
 def test_an_unknown_contract_is_refused_in_an_audit_of_a_suite(kt, site):
     install(site, "one", {"good": "good_suite:Good"}, good_suite=SUITE)
     ran = kt("audit", "--suite", "good", "--device", "cpu", "--contract", "most")

@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 
 from kerneltruth.engine.proof import NO_TIME, Proof
+from kerneltruth.engine.requests import AuditRequest, result_of
+from kerneltruth.engine.suite_audit import audit_suite
 
 PROBLEM = '''
 import torch
@@ -185,40 +187,42 @@ def test_a_checkout_is_audited_with_its_own_models(kt, checkout):
     assert document["summary"]["flagged"] == 0
 
 
+def audited(runners, checkout, prove, **how):
+    """The document of an audit of the checkout in which a function proves each task."""
+    request = AuditRequest(suite=f"kernelbench:{checkout}", device="cpu", **how)
+    runner = runners(device="cpu", targets=())
+    return result_of(audit_suite(request, runner, time.monotonic(), prove=prove))
+
+
 def test_what_takes_forever_does_not_outlast_the_budget_and_what_was_judged_counts(
-    kt, checkout, monkeypatch
+    runners, checkout
 ):
     """One problem is never laid out, one is judged without end, and one does not load."""
 
-    def stay(task, candidate, runner, cache, *, plan, until, tell, only_decisive):
+    def stay(task, candidate, *, tell, **_):
         if task.unrefereeable is not None:
             return Proof(task=task.key, category=task.category, trouble=task.unrefereeable)
         tell(Proof(task=task.key, category=task.category, cases={"float32": 3}))
         time.sleep(600)
 
-    monkeypatch.setattr("kerneltruth.engine.suite_audit.prove", stay)
     slow = PROBLEM.replace("    def forward", "    import time\n\n    def forward")
     slow = slow.replace("return torch.relu", "self.time.sleep(600)\n        return torch.relu")
     (checkout / "level1" / "6_Slow.py").write_text(slow)
-    options = ("--workers", 3, "--device", "cpu", "--budget", "12", "--json")
     began = time.monotonic()
-    ran = kt("audit", "--suite", f"kernelbench:{checkout}", *options)
+    document = audited(runners, checkout, stay, workers=3, budget_s=12.0)
     assert time.monotonic() - began < 60
-    document = json.loads(ran.out)
-    assert document["not_judged"] == ["kernelbench/level1/6"]
-    four, five = document["tasks"]
-    assert (four["cases"], four["skipped"]) == ({"float32": 3}, {NO_TIME: 1})
-    assert "no_such_package" in five["trouble"]
+    assert document.not_judged == ("kernelbench/level1/6",)
+    four, five = document.tasks
+    assert (four.cases, four.skipped) == ({"float32": 3}, {NO_TIME: 1})
+    assert "no_such_package" in five.trouble
 
 
-def test_a_problem_of_which_no_case_was_begun_in_time_is_not_judged(kt, checkout, monkeypatch):
-    def late(task, candidate, runner, cache, **_):
+def test_a_problem_of_which_no_case_was_begun_in_time_is_not_judged(runners, checkout):
+    def late(task, candidate, **_):
         return Proof(task=task.key, category=task.category, skipped=Counter({NO_TIME: 1}))
 
-    monkeypatch.setattr("kerneltruth.engine.suite_audit.prove", late)
-    options = ("--workers", 1, "--device", "cpu", "--only", "level1/4", "--json")
-    document = json.loads(kt("audit", "--suite", f"kernelbench:{checkout}", *options).out)
-    assert (document["not_judged"], document["tasks"]) == (["kernelbench/level1/4"], [])
+    document = audited(runners, checkout, late, workers=1, only=("level1/4",))
+    assert (document.not_judged, document.tasks) == (("kernelbench/level1/4",), ())
 
 
 def test_a_spent_budget_begins_no_problem_and_says_which_are_left(kt, checkout):

@@ -11,6 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kerneltruth import cli
+from kerneltruth.engine.requests import CheckRequest
+from kerneltruth.engine.start import run
+from kerneltruth.report.progress import follow
 
 KERNEL = "def relu(x):\n    return None\n"
 
@@ -70,12 +73,13 @@ def test_a_piped_row_is_one_line(kt, candidate, tmp_path):
     assert str(run) in line
 
 
-def test_progress_in_a_pipe_is_plain_lines_on_standard_error(kt, candidate, tmp_path, monkeypatch):
-    monkeypatch.setattr("kerneltruth.report.progress.LINE_EVERY_S", 0.0)
-    monkeypatch.chdir(tmp_path)
-    ran = kt("check", candidate("def relu(x):\n    return x\n"), "--device", "cpu")
-    assert re.fullmatch(r"1/48 fail: .*", ran.err.splitlines()[0])
-    assert "\x1b" not in ran.err
+def test_progress_in_a_pipe_is_plain_lines_on_standard_error(candidate, runners, capsys):
+    file = candidate("def relu(x):\n    return x\n")
+    request = CheckRequest(file=file, device="cpu", cases=48, explain="none", keep=False)
+    follow(run(request), quiet=False, line_every_s=0.0)
+    shown = capsys.readouterr()
+    assert re.fullmatch(r"1/48 fail: .*", shown.err.splitlines()[0])
+    assert "\x1b" not in shown.err
 
 
 def test_a_narrow_terminal_folds_and_shows_all(on_terminal, candidate, tmp_path):

@@ -126,14 +126,6 @@ def test_a_suite_proves_itself(kt):
     assert all(n == 8 for t in document["tasks"] for n in t["cases"].values())
 
 
-def test_a_suite_that_does_not_prove_itself_is_reported(kt, monkeypatch):
-    wrong = "import torch\ndef tanh(input_tensor, out_tensor=None):\n    return input_tensor\n"
-    monkeypatch.setattr("kerneltruth.suites.pytorch.eager_source", lambda module: wrong)
-    ran = kt("audit", "--suite", "kernelbenchx", "--only", "tanh", *FAST[:-1])
-    assert ran.code == 1
-    assert "kernelbenchx/tanh does not hold" in ran.out
-
-
 def test_the_core_proves_itself_too(kt):
     ran = kt("audit", "--suite", "core", "--only", "softmax", "--only", "embedding", *FAST)
     document = json.loads(ran.out)

@@ -25,12 +25,12 @@ def evaluator(runner):
 def verdict_on(evaluator):
     """The verdict on a candidate: its first wrong result, after which nothing more is judged."""
 
-    def judge(task, candidate, plan):
+    def judge(task, candidate, plan, cache=evaluator.cache):
         with CandidateSession(
             find(task),
             candidate,
             evaluator.runner,
-            evaluator.cache,
+            cache,
             deadline_s=plan.deadline_s,
             controls=evaluator.controls,
         ) as session:

@@ -3,6 +3,8 @@
 Each candidate has its products in TF32, as `tl.dot` has them on a GPU.
 """
 
+from functools import partial
+
 import pytest
 
 from kerneltruth.oracle.bounds import Policy
@@ -167,9 +169,9 @@ def test_a_mistake_beside_tf32_is_found(verdict_on, name, mistake):
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_policy_without_tf32_holds_products_to_float32(evaluator, verdict_on, name, monkeypatch):
-    monkeypatch.setattr(evaluator, "cache", ExpectationCache(Policy(tf32=False)))
-    assert judged(verdict_on, name, changed(name), cases=8) == "fail"
+def test_a_policy_without_tf32_holds_products_to_float32(verdict_on, name):
+    strict = partial(verdict_on, cache=ExpectationCache(Policy(tf32=False)))
+    assert judged(strict, name, changed(name), cases=8) == "fail"
 
 
 @pytest.mark.parametrize(("last", "verdict"), [("K", "pass"), ("K - 1", "fail")])

@@ -258,6 +258,7 @@ def place(
     small: bool = False,
     guard_bytes: int = GUARD_BYTES,
     expand: int | None = None,
+    large: int = _LARGE,
 ) -> Placed:
     """Lay a tensor out in a poisoned buffer.
 
@@ -272,6 +273,7 @@ def place(
         guard_bytes: size of each guard band, a multiple of 256.
         expand: for `expanded`, the dim of stride 0, along which the values must not vary; None
             takes the first dim along which they do not.
+        large: of more elements, only the surroundings are poisoned.
     """
     if guard_bytes <= 0 or guard_bytes % GUARD_BYTES:
         raise InternalError(f"guard bands of {guard_bytes} bytes: need a multiple of {GUARD_BYTES}")
@@ -287,7 +289,7 @@ def place(
     guard = guard_bytes // bits.itemsize
     span = _span(shape, strides)
     count = 2 * guard + shift + span
-    if bits.size == span > _LARGE:
+    if bits.size == span > large:
         elements = _poison_around(count, guard + shift, guard, dtype, seed, small=small)
     else:
         elements = poison(count, dtype, seed, small=small)

@@ -197,7 +197,9 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
     return kind(**values | fields)
 
 
-def isolate_at(isolation: str | None) -> str | None:
+def isolate_at(
+    isolation: str | None, *, offers: Callable[[], levels.OfferedLevel] = levels.offered
+) -> str | None:
     """Run candidates at a level of isolation, in all that this process starts.
 
     Raises:
@@ -206,7 +208,7 @@ def isolate_at(isolation: str | None) -> str | None:
     """
     if isolation is not None:
         os.environ[levels.VARIABLE] = isolation
-        levels.chosen()
+        levels.chosen(offers=offers)
     return isolation
 
 

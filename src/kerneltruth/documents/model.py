@@ -96,8 +96,14 @@ def content_hash(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def updated(data: Mapping[str, object], what: str) -> dict[str, object]:
-    """Update a document of an older schema to the current one, step by step.
+def updated(
+    data: Mapping[str, object],
+    what: str,
+    *,
+    newest: int = SCHEMA,
+    updates: Mapping[int, Update] = UPDATES,
+) -> dict[str, object]:
+    """Update a document of an older schema to the newest one, step by step.
 
     Raises:
         UserError: no schema number, or a newer one; the message names the next step.
@@ -105,16 +111,16 @@ def updated(data: Mapping[str, object], what: str) -> dict[str, object]:
     schema = data.get("schema")
     if type(schema) is not int or schema < 1:
         raise UserError(f"{what} has no schema number (found {schema!r:.40})")
-    if schema > SCHEMA:
+    if schema > newest:
         writer = data.get("version")
         by = f" by kerneltruth {writer}" if isinstance(writer, str) else ""
         raise UserError(
             f"{what} was written{by} with schema {schema}, and kerneltruth {__version__} reads up "
-            f"to {SCHEMA}; upgrade kerneltruth"
+            f"to {newest}; upgrade kerneltruth"
         )
     document = dict(data)
-    for step in range(schema, SCHEMA):
-        document = {**UPDATES[step](document), "schema": step + 1}
+    for step in range(schema, newest):
+        document = {**updates[step](document), "schema": step + 1}
     return document
 
 

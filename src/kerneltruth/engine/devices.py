@@ -219,13 +219,13 @@ def begin(runner: Runner, *, timed: bool = False) -> None:
         runner.start(("run", "time_compiled") if timed else ("run",))
 
 
-def cache_root() -> Path | None:
+def cache_root(folder: Path | None = None) -> Path | None:
     """Return where compiled kernels are kept between runs, so that a second run is warm.
 
-    None where no such place can be written: then every run compiles anew.
+    It is `folder`, by default one in the user's cache. None where no such place can be written: then every run compiles anew.
     """
     with contextlib.suppress(OSError, RuntimeError):
-        folder = cache_folder("compiled")
+        folder = folder or cache_folder("compiled")
         if not folder.is_absolute():  # the user has no home
             return None
         folder.mkdir(parents=True, exist_ok=True)

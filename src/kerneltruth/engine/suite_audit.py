@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 from msgspec.structs import asdict
 
@@ -26,6 +28,7 @@ from kerneltruth.tasks.registry import eager_modules, find, key_of, suites
 
 # Wait this long for results after the budget is spent.
 AFTER_BUDGET_S = 2.0
+Prove: TypeAlias = Callable[..., Proof]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +39,21 @@ class ProofJob:
 
 
 def audit_suite(
-    options: AuditRequest, runner: Runner, start: float
+    options: AuditRequest, runner: Runner, start: float, *, prove: Prove = prove
 ) -> Generator[Step, None, SuiteDocument]:
     """Prove the tasks with a runner that is warming up; `start` is when the command began.
+
+    `prove` judges the function of one task, as `proof.prove` does.
 
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
     with opened(options.suite, runner, judges=judges_at_once(options.workers)) as suite:
-        return (yield from _audit_suite(replace(options, suite=suite), runner, start))
+        return (yield from _audit_suite(replace(options, suite=suite), runner, start, prove))
 
 
 def _audit_suite(
-    options: AuditRequest, runner: Runner, start: float
+    options: AuditRequest, runner: Runner, start: float, prove: Prove
 ) -> Generator[Step, None, SuiteDocument]:
     jobs = _jobs(options)
     proofs: list[Proof] = []
@@ -56,7 +61,7 @@ def _audit_suite(
     # The last tasks of a user's suite are usually the largest: start them early, not alone at the
     # end.
     in_turn = jobs if open_tasks(options.suite) is None else jobs[::-1]
-    for event in _scheduler(options, runner, start).run(in_turn):
+    for event in _scheduler(options, runner, start, prove).run(in_turn):
         match event:
             case Progress(job=job, news=proof):
                 begun[job.task] = proof
@@ -80,7 +85,7 @@ def _audit_suite(
 
 
 def _scheduler(
-    options: AuditRequest, runner: Runner, start: float
+    options: AuditRequest, runner: Runner, start: float, prove: Prove
 ) -> Scheduler[ProofJob, Proof | None]:
     """Return what proves tasks, each in a judge, until the budget is spent."""
     cache = ExpectationCache(Policy())
@@ -89,7 +94,8 @@ def _scheduler(
     def evaluate(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
         if time.monotonic() > until:
             return None
-        proof = _proof(job, runner, cache, options, until=until, tell=report)
+        own = partial(prove, runner=runner, cache=cache, until=until, tell=report)
+        proof = _proof(job, options, own)
         # Deriving a problem's task may take seconds.
         return None if proof.skipped[NO_TIME] and not proof.cases else proof
 
@@ -120,15 +126,7 @@ def _jobs(options: AuditRequest) -> list[ProofJob]:
     return [ProofJob(task=key) for key in dict.fromkeys(keys)]
 
 
-def _proof(
-    job: ProofJob,
-    runner: Runner,
-    cache: ExpectationCache,
-    options: AuditRequest,
-    *,
-    until: float,
-    tell: Callable[[Proof], None],
-) -> Proof:
+def _proof(job: ProofJob, options: AuditRequest, prove: Prove) -> Proof:
     task = find(job.task)
     try:
         candidate = eager_of(task) or own_function(task)
@@ -138,16 +136,7 @@ def _proof(
             plan = replace(plan, contract=contract_name(options.contract))
             # A function of PyTorch has no kernel of its own.
             plan = replace(under_rules(plan, task.key), require_kernel=False)
-        return prove(
-            task,
-            candidate,
-            runner,
-            cache,
-            plan=plan,
-            only_decisive=options.contract is not None,
-            until=until,
-            tell=tell,
-        )
+        return prove(task, candidate, plan=plan, only_decisive=options.contract is not None)
     except UserError:
         raise
     except Exception as error:

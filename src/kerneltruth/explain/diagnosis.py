@@ -45,13 +45,14 @@ ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisEffort:
-    """How much an explanation may cost: kernel runs and seconds.
+    """How much an explanation may cost: kernel runs and seconds, and more for a first success.
 
     The default finds the smallest shape in all but contrived faults.
     """
 
     evaluations: int = 120
     seconds: float = 20.0
+    first_s: float = FIRST_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ def diagnose(
             evaluations=effort.evaluations,
             seconds=max(inquiry.until - time.monotonic(), 0.0),
             clock=time.monotonic,
-            first_s=FIRST_S,
+            first_s=effort.first_s,
         ),
         blocks=sorted(inquiry.session.blocks),
     )

@@ -21,22 +21,27 @@ _AT_ONCE = 2**24
 
 
 def each_move(
-    wide: Mapping[str, torch.Tensor | None], ulp: float, seed: int
+    wide: Mapping[str, torch.Tensor | None],
+    ulp: float,
+    seed: int,
+    *,
+    at_once: int = _AT_ONCE,
+    piece: int = _PIECE,
 ) -> Iterator[dict[str, torch.Tensor]]:
     """The floating-point inputs under one move of MOVES after the other."""
     floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
     total = sum(t.numel() for t in floats.values())
-    if total <= _AT_ONCE:
-        moved = moved_each_way(wide, ulp, seed)
+    if total <= at_once:
+        moved = moved_each_way(wide, ulp, seed, piece=piece)
         yield from ({n: rows[i] for n, rows in moved.items()} for i in range(len(MOVES)))
         return
     words = stream(seed, "perturb").words(total)
     for move in range(len(MOVES)):
-        yield _moved_one_way(floats, words, ulp, move)
+        yield _moved_one_way(floats, words, ulp, move, piece)
 
 
 def _moved_one_way(
-    floats: Mapping[str, torch.Tensor], words: torch.Tensor, ulp: float, move: int
+    floats: Mapping[str, torch.Tensor], words: torch.Tensor, ulp: float, move: int, piece: int
 ) -> dict[str, torch.Tensor]:
     """The inputs under one move, to the bit what `moved_each_way` gives."""
     moved: dict[str, torch.Tensor] = {}
@@ -48,11 +53,11 @@ def _moved_one_way(
             continue
         shift, mask = _FIELDS[move - 2]
         result = torch.empty_like(flat)
-        for at in range(0, t.numel(), _PIECE):
-            own = words[start + at : start + min(at + _PIECE, t.numel())]
+        for at in range(0, t.numel(), piece):
+            own = words[start + at : start + min(at + piece, t.numel())]
             factors = ((own >> shift) & mask).to(torch.float64)
             factors.mul_(_step(ulp, mask)).add_(1 - ulp)
-            torch.mul(flat[at : at + _PIECE], factors, out=result[at : at + _PIECE])
+            torch.mul(flat[at : at + piece], factors, out=result[at : at + piece])
         start += t.numel()
         moved[name] = result.view(t.shape)
     return moved
@@ -64,7 +69,7 @@ def _step(ulp: float, mask: int) -> float:
 
 
 def moved_each_way(
-    wide: Mapping[str, torch.Tensor | None], ulp: float, seed: int
+    wide: Mapping[str, torch.Tensor | None], ulp: float, seed: int, *, piece: int = _PIECE
 ) -> dict[str, list[torch.Tensor]]:
     """Each floating-point input under every move in MOVES; one draw of bits serves all.
 
@@ -87,10 +92,10 @@ def moved_each_way(
         flat = t.reshape(-1)
         torch.mul(flat, 1 + ulp, out=rows[0])
         torch.mul(flat, 1 - ulp, out=rows[1])
-        for at in range(0, n, _PIECE):
-            bits = (own[at : at + _PIECE] >> shifts) & masks
+        for at in range(0, n, piece):
+            bits = (own[at : at + piece] >> shifts) & masks
             factors = bits.to(torch.float64).mul_(scales).add_(1 - ulp)
-            torch.mul(flat[at : at + _PIECE], factors, out=rows[2:, at : at + _PIECE])
+            torch.mul(flat[at : at + piece], factors, out=rows[2:, at : at + piece])
         moved[name] = [row.view(t.shape) for row in rows.unbind(0)]
     return moved
 

@@ -38,14 +38,15 @@ def compare(
     bound: torch.Tensor,
     *,
     rounded: torch.Tensor,
+    part: int = PART,
 ) -> Difference:
     """Compare a floating-point output with its float64 reference.
 
     A finite value beyond the output dtype's range counts as infinite; the bound is infinite where
     the element is not settled.
     """
-    if output.numel() > PART:
-        return _in_parts(output, reference, bound, rounded)
+    if output.numel() > part:
+        return _in_parts(output, reference, bound, rounded, part)
     marks = _mark(output, reference, bound, rounded)
     measured = _measured(output, rounded, reference, bound, marks)
     return Difference(
@@ -57,13 +58,17 @@ def compare(
 
 
 def _in_parts(
-    output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, rounded: torch.Tensor
+    output: torch.Tensor,
+    reference: torch.Tensor,
+    bound: torch.Tensor,
+    rounded: torch.Tensor,
+    part: int,
 ) -> Difference:
     """The comparison of many elements, whose temporaries stay in the processor's caches."""
     flat = [t.expand(output.shape).reshape(-1) for t in (output, reference, bound, rounded)]
     found: list[_Marks] = []
     measured: list[_Measured] = []
-    for got, wanted, allowed, nearest in zip(*(torch.split(t, PART) for t in flat), strict=True):
+    for got, wanted, allowed, nearest in zip(*(torch.split(t, part) for t in flat), strict=True):
         marks = _mark(got, wanted, allowed, nearest)
         found.append(replace(marks, finite=None, error=marks.error[:0]))
         measured.append(_measured(got, nearest, wanted, allowed, marks))

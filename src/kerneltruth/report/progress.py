@@ -22,6 +22,7 @@ def follow(
     *,
     quiet: bool,
     show: Callable[[FileEnded], None] = lambda step: None,
+    line_every_s: float = LINE_EVERY_S,
 ) -> D:
     """Run the steps to their end and return the command's document.
 
@@ -29,11 +30,12 @@ def follow(
         steps: of the command.
         quiet: whether nothing is said of them.
         show: prints what has come of one of several files.
+        line_every_s: in a pipe, seconds between two lines of ordinary steps at least.
     """
     if quiet:
         return _drive(steps, lambda step: None)
     if not sys.stderr.isatty():
-        return _drive(steps, _lines(show))
+        return _drive(steps, _lines(show, line_every_s))
     return _with_bar(steps, show)
 
 
@@ -53,19 +55,22 @@ def _drive(steps: Generator[Step, None, D], tell: Callable[[Step], None]) -> D:
         return document
 
 
-def _lines(show: Callable[[FileEnded], None]) -> Callable[[Step], None]:
-    lines = _Lines()
+def _lines(
+    show: Callable[[FileEnded], None], every_s: float = LINE_EVERY_S
+) -> Callable[[Step], None]:
+    lines = _Lines(every_s)
     return lambda step: show(step) if isinstance(step, FileEnded) else lines(step)
 
 
 class _Lines:
     """Print a line for each notable step, and now and then one for the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
         self._last = time.monotonic()
 
     def __call__(self, step: Step) -> None:
-        if not step.notable and time.monotonic() - self._last < LINE_EVERY_S:
+        if not step.notable and time.monotonic() - self._last < self._every_s:
             return
         self._last = time.monotonic()
         # The reader of progress may go away; judging continues.

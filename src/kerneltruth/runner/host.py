@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
@@ -50,9 +50,12 @@ class Runner:
         limits: ResourceLimits | None = None,
         load_s: float = LOAD_S,
         isolation: Level | None = None,
+        new_zygote: Callable[..., Zygote] = Zygote,
     ) -> None:
+        """Start nothing yet; `new_zygote` makes the parents of children, as `Zygote` does."""
         self.device = device
         self._isolation = isolation
+        self._new_zygote = new_zygote
         self.targets = tuple(targets)
         self.load_s = load_s
         on_cpu = device == "cpu"
@@ -132,7 +135,7 @@ class Runner:
         key = (interpret, compiles)
         with self._starting:
             if key not in self._zygotes:
-                self._zygotes[key] = Zygote(
+                self._zygotes[key] = self._new_zygote(
                     interpret=interpret,
                     hide_cuda=self.device == "cpu",
                     work_root=self._work_root,

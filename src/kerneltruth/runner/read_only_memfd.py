@@ -11,6 +11,7 @@ import fcntl
 import os
 import time
 import weakref
+from collections.abc import Callable
 
 # From <linux/fcntl.h>; Python names them on Linux only, and not on every build.
 _ADD_SEALS = 1033
@@ -25,14 +26,20 @@ PAUSE_S = 0.05
 class ReadOnlyMemfd:
     """A copy of some bytes at `path`, for as long as this object lives."""
 
-    def __init__(self, data: memoryview) -> None:
-        """Copy the bytes and seal the copy."""
+    def __init__(
+        self,
+        data: memoryview,
+        *,
+        control: Callable[[int, int, int], object] = fcntl.fcntl,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        """Copy the bytes and seal the copy; `control` is the system call that seals it."""
         descriptor = os.memfd_create("kerneltruth", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         try:
             rest = data
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            _seal(descriptor)
+            _seal(descriptor, control, pause_s)
         except BaseException:
             os.close(descriptor)
             raise
@@ -40,12 +47,12 @@ class ReadOnlyMemfd:
         weakref.finalize(self, os.close, descriptor)
 
 
-def _seal(descriptor: int) -> None:
+def _seal(descriptor: int, control: Callable[[int, int, int], object], pause_s: float) -> None:
     for left in reversed(range(TRIES)):
         try:
-            fcntl.fcntl(descriptor, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
+            control(descriptor, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
             return
         except OSError as error:
             if error.errno != errno.EBUSY or not left:
                 raise
-            time.sleep(PAUSE_S)
+            time.sleep(pause_s)

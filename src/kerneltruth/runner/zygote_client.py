@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,18 @@ class Zygote:
         work_root: Path | None,
         compiles: bool = False,
         built: Path | None = None,
+        start_s: float = _START_S,
+        command: Callable[[int, Path], list[str]] | None = None,
+        popen: type[subprocess.Popen[bytes]] = subprocess.Popen,
     ) -> None:
         """Start it.
 
         It also imports what `torch.compile` needs if it compiles. `built` keeps Triton's access to
-        the CUDA driver between runs; None leaves it to each child.
+        the CUDA driver between runs; None leaves it to each child. It may take `start_s` seconds to
+        start. `command` gives what is started with a socket's descriptor and a folder, and `popen`
+        starts it.
         """
+        self._start_s, self._command, self._popen = start_s, command or _command, popen
         environment = zygote_environment(interpret=interpret, hide_cuda=hide_cuda)
         options = ["--compiles"] if compiles else []
         options += ["--built", str(built)] if built is not None else []
@@ -65,8 +71,8 @@ class Zygote:
         self.root = Path(tempfile.mkdtemp(prefix="kerneltruth-", dir=work_root)).absolute()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, (self.root / "zygote.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [*_command(theirs.fileno(), self.root), *options],
+            self._process = self._popen(
+                [*self._command(theirs.fileno(), self.root), *options],
                 # A killed zygote's leftovers go with its folder.
                 env=environment | {"TMPDIR": str(self.root)},
                 cwd=self.root,
@@ -126,12 +132,12 @@ class Zygote:
         self._finalizer()
 
     def _await_ready(self) -> dict[str, str]:
-        end = time.monotonic() + _START_S
+        end = time.monotonic() + self._start_s
         while not select.select([self._control], [], [], 0.5)[0]:
             if time.monotonic() > end:
                 raise EnvironmentFault(
-                    f"importing torch and Triton took over {_START_S:.0f} s; try again when this "
-                    "machine is less busy"
+                    f"importing torch and Triton took over {self._start_s:.0f} s; try again when "
+                    "this machine is less busy"
                 )
         try:
             # The message stays, for judges forked from this process before it arrived.

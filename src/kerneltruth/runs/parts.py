@@ -56,7 +56,7 @@ def load_inputs(path: Path) -> bytes | None:
     return read_regular(stored) if stored.exists() else None
 
 
-def export_of(path: Path) -> tuple[ExportedFinding, bytes]:
+def export_of(path: Path, *, most_bytes: int = MOST_BYTES) -> tuple[ExportedFinding, bytes]:
     """Return a finding with all that a replay needs, and the file that holds it.
 
     Inputs with which the file would be too large to be read again are left out.
@@ -76,10 +76,10 @@ def export_of(path: Path) -> tuple[ExportedFinding, bytes]:
         bare = ExportedFinding(finding=finding, source=source, inputs=kept, sha256="")
         made = replace(bare, sha256=_seal(bare))
         data = dumps(made, indent=1).encode() + b"\n"
-        if len(data) <= MOST_BYTES:
+        if len(data) <= most_bytes:
             return made, data
     raise UserError(
-        f"{path}: the source of its candidate takes over {MOST_BYTES >> 20} MiB; send its run"
+        f"{path}: the source of its candidate takes over {most_bytes >> 20} MiB; send its run"
     )
 
 

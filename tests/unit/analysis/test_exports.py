@@ -1,7 +1,7 @@
 """Tables for other programs, and how to cite a suite."""
 
-import builtins
 import csv
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -106,14 +106,8 @@ def test_a_study_of_nothing_is_a_head_line(tmp_path):
 
 
 def test_without_pyarrow_it_says_how_to_install_it(found, tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def missing(name, *rest, **options):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    for name in [name for name in sys.modules if name.startswith("pyarrow")] + ["pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingPackage, match=r"pip install 'kerneltruth\[study\]'"):
         write_parquet(columns(found), tmp_path / "all.parquet")
     assert not (tmp_path / "all.parquet").exists()

@@ -171,8 +171,6 @@ def test_a_guard_that_would_break_alignment_is_refused():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "bool"])
-def test_the_ends_of_a_large_buffer_are_poisoned_as_those_of_a_small_one(dtype, monkeypatch):
+def test_the_ends_of_a_large_buffer_are_poisoned_as_those_of_a_small_one(dtype):
     tensor = torch.ones(300, 257).to(getattr(torch, dtype))
-    large = place(tensor, "offset", seed=5)
-    monkeypatch.setattr("kerneltruth.cases.layouts._LARGE", 2**30)
-    assert place(tensor, "offset", seed=5) == large
+    assert place(tensor, "offset", seed=5) == place(tensor, "offset", seed=5, large=2**30)

@@ -5,8 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from kerneltruth.documents.verdict import CompileError
-from kerneltruth.explain import diagnosis
-from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
+from kerneltruth.explain.diagnosis import FIRST_S, DiagnosisEffort, diagnose
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Binary, Launch, Observation
@@ -17,7 +16,7 @@ import torch
 from scripted import RELU, returned, session_of
 
 
-def diagnosed(answer, seconds=60.0, **runner):
+def diagnosed(answer, seconds=60.0, first_s=FIRST_S, **runner):
     """How often each call was made to judge the failing case, and then to explain it.
 
     Also the explanation, the failure, and how many calls there were before.
@@ -28,7 +27,8 @@ def diagnosed(answer, seconds=60.0, **runner):
     )
     failure = ended.attempt.failure
     before = len(session.runner.calls)
-    found = diagnose(session, failure, (), DiagnosisEffort(evaluations=200, seconds=seconds))
+    effort = DiagnosisEffort(evaluations=200, seconds=seconds, first_s=first_s)
+    found = diagnose(session, failure, (), effort)
     (judged, *_), explaining = session.runner.calls[:before], session.runner.calls[before:]
     return Counter(c.arguments for c in (judged, *explaining)), found, failure, before
 
@@ -75,14 +75,13 @@ def test_what_runs_and_does_not_compile_for_a_gpu_shrinks_too():
     assert found.minimal.sizes == {"M": 1, "N": 1}
 
 
-def test_the_first_simpler_case_is_waited_for_beyond_the_seconds_of_all(monkeypatch):
+def test_the_first_simpler_case_is_waited_for_beyond_the_seconds_of_all():
     def wrong_if_wide(call):
         x = call.tensors["x"]
         return x.clamp(min=0) + 100 * (x.numel() > 1)
 
     assert diagnosed(wrong_if_wide, seconds=0.0)[1].minimal.sizes == {"M": 3, "N": 1}
-    monkeypatch.setattr(diagnosis, "FIRST_S", 0.0)
-    _, found, failure, _ = diagnosed(wrong_if_wide, seconds=0.0)
+    _, found, failure, _ = diagnosed(wrong_if_wide, seconds=0.0, first_s=0.0)
     assert found.minimal == failure.case
 
 

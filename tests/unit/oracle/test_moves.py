@@ -14,21 +14,18 @@ INPUTS = {
 }
 
 
-def test_large_inputs_are_moved_one_way_at_a_time_and_alike(monkeypatch):
+def test_large_inputs_are_moved_one_way_at_a_time_and_alike():
     together = list(moves.each_move(INPUTS, ULP, 7))
-    monkeypatch.setattr(moves, "_AT_ONCE", 100)
-    monkeypatch.setattr(moves, "_PIECE", 64)
-    apart = list(moves.each_move(INPUTS, ULP, 7))
+    apart = list(moves.each_move(INPUTS, ULP, 7, at_once=100, piece=64))
     assert len(together) == len(apart) == len(moves.MOVES)
     for one, other in zip(together, apart, strict=True):
         assert list(one) == list(other) == ["x", "scalar", "empty"]
         assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_pieces_are_moved_as_the_whole(monkeypatch):
+def test_pieces_are_moved_as_the_whole():
     whole = moves.moved_each_way(INPUTS, ULP, 7)
-    monkeypatch.setattr(moves, "_PIECE", 64)
-    pieces = moves.moved_each_way(INPUTS, ULP, 7)
+    pieces = moves.moved_each_way(INPUTS, ULP, 7, piece=64)
     for name, rows in whole.items():
         assert all(torch.equal(a, b) for a, b in zip(rows, pieces[name], strict=True))
 

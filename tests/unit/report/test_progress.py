@@ -52,15 +52,21 @@ def test_what_became_of_a_file_is_shown_on_standard_output_as_it_ends(
     assert capsys.readouterr().out == "a.py\nb.py\n"
 
 
+class Failing:
+    """A pipe; writing to it raises an error."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def isatty(self):
+        return False
+
+    def write(self, text):
+        raise self._error
+
+
 def test_a_reader_of_progress_may_leave(monkeypatch):
-    class Gone:
-        def isatty(self):
-            return False
-
-        def write(self, text):
-            raise BrokenPipeError
-
-    monkeypatch.setattr("sys.stderr", Gone())
+    monkeypatch.setattr("sys.stderr", Failing(BrokenPipeError))
     assert follow(steps(notable=True), quiet=False) == {"answer": 42}
 
 
@@ -73,11 +79,8 @@ def interrupted_between_steps(ended):
 
 
 def test_an_interrupt_between_steps_reaches_the_command(monkeypatch):
-    def strike(self, step):
-        raise KeyboardInterrupt
-
     ended = []
-    monkeypatch.setattr("kerneltruth.report.progress._Lines.__call__", strike)
+    monkeypatch.setattr("sys.stderr", Failing(KeyboardInterrupt))
     with pytest.raises(Interrupted, match="kept"):
         follow(interrupted_between_steps(ended), quiet=False)
     assert ended == ["cleaned up"]

@@ -5,10 +5,16 @@ import sys
 import pytest
 
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.runner import host, zygote_client
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.zygote_client import Zygote, ZygoteLost
+
+WARM = {"interpret": False, "hide_cuda": True}
+
+
+def running(program):
+    """A zygote's command that runs a program in its place."""
+    return lambda descriptor, root: [sys.executable, "-c", program]
 
 
 @pytest.mark.processes
@@ -19,9 +25,8 @@ from kerneltruth.runner.zygote_client import Zygote, ZygoteLost
         ("raise SystemExit(3)", "exit code 3"),
     ],
 )
-def test_a_parent_that_ends_at_once_shows_its_last_words(program, reason, monkeypatch, tmp_path):
-    monkeypatch.setattr(zygote_client, "_command", lambda *_: [sys.executable, "-c", program])
-    zygote = Zygote(interpret=False, hide_cuda=True, work_root=tmp_path)
+def test_a_parent_that_ends_at_once_shows_its_last_words(program, reason, tmp_path):
+    zygote = Zygote(**WARM, work_root=tmp_path, command=running(program))
     with pytest.raises(EnvironmentFault) as caught:
         zygote.ready()
     zygote.close()
@@ -41,10 +46,9 @@ class Lost:
         pass
 
 
-def test_a_parent_that_dies_twice_is_the_machines_fault(monkeypatch, tmp_path):
-    monkeypatch.setattr(host, "Zygote", Lost)
+def test_a_parent_that_dies_twice_is_the_machines_fault(tmp_path):
     candidate = read_candidate("def relu(x): return x", "r.py", task_names=("relu",), task="relu")
-    runner = Runner(device="cpu", work_root=tmp_path)
+    runner = Runner(device="cpu", work_root=tmp_path, new_zygote=Lost)
     with (
         pytest.raises(EnvironmentFault, match="dies again and again; `kerneltruth doctor`"),
         runner.open(candidate),
@@ -53,11 +57,9 @@ def test_a_parent_that_dies_twice_is_the_machines_fault(monkeypatch, tmp_path):
 
 
 @pytest.mark.processes
-def test_a_parent_that_takes_too_long_says_what_it_did(monkeypatch, tmp_path):
-    code = "import time; time.sleep(60)"
-    monkeypatch.setattr(zygote_client, "_command", lambda *_: [sys.executable, "-c", code])
-    monkeypatch.setattr(zygote_client, "_START_S", 0.1)
-    zygote = Zygote(interpret=False, hide_cuda=True, work_root=tmp_path)
+def test_a_parent_that_takes_too_long_says_what_it_did(tmp_path):
+    sleeping = running("import time; time.sleep(60)")
+    zygote = Zygote(**WARM, work_root=tmp_path, command=sleeping, start_s=0.1)
     with pytest.raises(EnvironmentFault, match=r"took over 0 s; try again when this machine is"):
         zygote.ready()
     zygote.close()

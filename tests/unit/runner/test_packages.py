@@ -120,12 +120,11 @@ def test_a_file_and_a_name_that_nothing_has_are_one_line(write):
         read_package(packages.Path("kernels_nowhere"), "ops:relu")
 
 
-def test_a_folder_that_is_too_large_to_store_is_refused(write, monkeypatch):
-    monkeypatch.setattr(packages, "MOST_BYTES", 2**20)
+def test_a_folder_that_is_too_large_to_store_is_refused(write):
     folder = write(ops_py=OPS)
-    (folder / "weights.bin").write_bytes(bytes(2**20))
+    (folder / "weights.bin").write_bytes(bytes(packages.MOST_BYTES))
 
-    with pytest.raises(UserError, match=r"over 1 MiB with weights\.bin"):
+    with pytest.raises(UserError, match=r"over 16 MiB with weights\.bin"):
         read_package(folder, "ops:relu")
 
 

@@ -38,43 +38,37 @@ def test_a_child_process_reads_it_by_its_path(sealed):
     os.close(writer)
 
 
-@pytest.fixture
-def refusing(monkeypatch):
-    """Make this many attempts to seal fail; returns the descriptors."""
+class Refusing:
+    """Refuses as many attempts to seal; keeps their descriptors."""
 
-    def refuse(times, number):
-        asked, seal = [], fcntl.fcntl
+    def __init__(self, times, number):
+        self.asked = []
+        self._times, self._number = times, number
 
-        def attempt(descriptor, *more):
-            asked.append(descriptor)
-            if len(asked) <= times:
-                raise OSError(number, os.strerror(number))
-            return seal(descriptor, *more)
-
-        monkeypatch.setattr("kerneltruth.runner.read_only_memfd.fcntl.fcntl", attempt)
-        monkeypatch.setattr("kerneltruth.runner.read_only_memfd.PAUSE_S", 0.0)
-        return asked
-
-    return refuse
+    def __call__(self, descriptor, *more):
+        self.asked.append(descriptor)
+        if len(self.asked) <= self._times:
+            raise OSError(self._number, os.strerror(self._number))
+        return fcntl.fcntl(descriptor, *more)
 
 
-def test_memory_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_not(refusing):
-    asked = refusing(3, errno.EBUSY)
-    sealed = ReadOnlyMemfd(memoryview(DATA))
-    assert len(asked) == 4
+def test_memory_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_not():
+    control = Refusing(3, errno.EBUSY)
+    sealed = ReadOnlyMemfd(memoryview(DATA), control=control, pause_s=0.0)
+    assert len(control.asked) == 4
     with pytest.raises(PermissionError):
-        os.write(asked[0], b"spoilt")
+        os.write(control.asked[0], b"spoilt")
     assert read(sealed.path) == DATA
 
 
 @pytest.mark.parametrize(("number", "tries"), [(errno.EBUSY, TRIES), (errno.EPERM, 1)])
-def test_memory_that_cannot_be_sealed_is_given_back(refusing, number, tries):
-    asked = refusing(TRIES + 1, number)
+def test_memory_that_cannot_be_sealed_is_given_back(number, tries):
+    control = Refusing(TRIES + 1, number)
     with pytest.raises(OSError, match=os.strerror(number)):
-        ReadOnlyMemfd(memoryview(DATA))
-    assert len(asked) == tries
+        ReadOnlyMemfd(memoryview(DATA), control=control, pause_s=0.0)
+    assert len(control.asked) == tries
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(asked[0])
+        os.fstat(control.asked[0])
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import socket
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.runner import regular_file
 from kerneltruth.runner.candidate import read_source
-from kerneltruth.runner.regular_file import read_regular
+from kerneltruth.runner.regular_file import MOST_BYTES, read_regular
 
 
 def test_a_regular_file_is_read_through_a_link(tmp_path):
@@ -36,8 +35,8 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, kind, monkeypat
         read_source(path)
 
 
-def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(regular_file, "MOST_BYTES", 10)
-    (tmp_path / "a").write_bytes(bytes(11))
-    with pytest.raises(OSError, match="more than 10 bytes"):
+def test_a_file_without_end_is_refused(tmp_path):
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(OSError, match=f"more than {MOST_BYTES} bytes"):
         read_regular(tmp_path / "a")

@@ -4,32 +4,35 @@ import os
 import signal
 import subprocess
 import threading
+from typing import ClassVar
 
 import pytest
 
-from kerneltruth.runner import zygote_client
 from kerneltruth.runner.zygote_client import Zygote
 
 WARM = {"interpret": False, "hide_cuda": True}
 
 
+class Struck(subprocess.Popen):
+    """A process that was started, with a Ctrl-C before anyone could know of it."""
+
+    started: ClassVar[list[int]] = []
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.started.append(self.pid)
+        os.kill(os.getpid(), signal.SIGINT)
+        # Python heeds a signal between two of its instructions.
+        sum(range(1000))
+
+
 @pytest.fixture
-def begun(monkeypatch):
-    """Processes that were started, each with a Ctrl-C before anyone could know of it."""
-    found = []
-
-    class Struck(subprocess.Popen):
-        def __init__(self, *arguments, **named):
-            super().__init__(*arguments, **named)
-            found.append(self.pid)
-            os.kill(os.getpid(), signal.SIGINT)
-            # Python heeds a signal between two of its instructions.
-            sum(range(1000))
-
-    monkeypatch.setattr(zygote_client.subprocess, "Popen", Struck)
+def begun():
+    """The processes that were started."""
+    Struck.started.clear()
     # A shell may start background processes so that they ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield found
+    yield Struck.started
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
@@ -39,7 +42,7 @@ def is_there(pid):
 
 def test_an_interrupt_amid_the_start_ends_what_was_started(begun, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        Zygote(**WARM, work_root=tmp_path)
+        Zygote(**WARM, work_root=tmp_path, popen=Struck)
     (pid,) = begun
     assert not is_there(pid)
     assert list(tmp_path.iterdir()) == []
@@ -48,7 +51,7 @@ def test_an_interrupt_amid_the_start_ends_what_was_started(begun, tmp_path):
 def test_a_host_that_ignores_interrupts_starts_its_zygote(begun, tmp_path):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        zygote = Zygote(**WARM, work_root=tmp_path)
+        zygote = Zygote(**WARM, work_root=tmp_path, popen=Struck)
     finally:
         signal.signal(signal.SIGINT, before)
     assert is_there(begun[0])

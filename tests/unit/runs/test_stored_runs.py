@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.documents import model
-from kerneltruth.documents.model import dumps, parse, plain
+from kerneltruth.documents.model import dumps, parse, plain, updated
 from kerneltruth.documents.records import Attempt, Manifest
 from kerneltruth.errors import UserError
 from kerneltruth.runs.findings import finding_from, load_finding
@@ -42,14 +41,12 @@ def test_a_stored_run_is_opened_with_all_its_lines():
     assert len(RunStore.open(STORED, keep=dict).results()) == len(LINES)
 
 
-def test_an_older_schema_is_brought_up_step_by_step(monkeypatch):
+def test_an_older_schema_is_brought_up_step_by_step():
     older = plain(load_finding(FINDINGS[0]))
     older["job"] = older.pop("task")
-    monkeypatch.setattr(model, "SCHEMA", 4)
     renamed = {2: lambda d: {**d, "op": d["job"]}, 3: lambda d: {**d, "task": d["op"]}}
-    monkeypatch.setattr(model, "UPDATES", renamed)
-    found = finding_from(older)
-    assert (found.task, found.schema) == (older["case"]["task"], 4)
+    found = updated(older, "the finding", newest=4, updates=renamed)
+    assert (found["task"], found["schema"]) == (older["case"]["task"], 4)
 
 
 def test_a_later_schema_is_refused_in_one_line():

@@ -140,7 +140,11 @@ class _Allocation:
 
 
 class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Guards allocations, poisons uninitialized ones; `hits()` names those with a written band."""
+    """Guards allocations, poisons uninitialized ones; `hits()` names those with a written band.
+
+    Attributes:
+        held_bytes: how much the held allocations take.
+    """
 
     def __init__(
         self,
@@ -148,9 +152,14 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         *,
         small_poison: bool = False,
         small_guards: bool = False,
+        most_bytes: int = _HELD_BYTES,
         observe: Callable[[Any, Sequence[Any]], None] | None = None,
     ) -> None:
-        """Guard with this poison; `observe` receives each operator and its arguments."""
+        """Guard with this poison.
+
+        Allocations are held until the end, or until they take more than `most_bytes` together;
+        `observe` receives each operator and its arguments.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self._observe = observe
         self._poison = poison
@@ -158,7 +167,8 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._small_guards = small_guards
         self._ribbons: dict[tuple[torch.dtype, torch.device, bool], torch.Tensor] = {}
         self._held: deque[_Allocation] = deque()
-        self._held_bytes = 0
+        self._most_bytes = most_bytes
+        self.held_bytes = 0
         self._count = 0
         self._hits: list[str] = []
 
@@ -249,8 +259,8 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._count += 1
         emulation.allocated(name, made)
         self._held.append(_Allocation(name=name, memory=memory, dtype=made.dtype))
-        self._held_bytes += memory.numel()
-        while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
+        self.held_bytes += memory.numel()
+        while self.held_bytes > self._most_bytes and len(self._held) > 1:
             self._release(1)
 
     def _let_go(self, tensor: torch.Tensor) -> None:
@@ -266,7 +276,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _release(self, count: int) -> None:
         """Check the bands of the oldest `count` allocations, and release them."""
         old = [self._held.popleft() for _ in range(count)]
-        self._held_bytes -= sum(a.memory.numel() for a in old)
+        self.held_bytes -= sum(a.memory.numel() for a in old)
         for allocation in old:
             emulation.released(allocation.memory)
         sides = [self._bands(a) for a in old]

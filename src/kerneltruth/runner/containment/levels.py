@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -60,14 +61,14 @@ def wanted() -> Level | None:
     raise UserError(f"isolation {given!r}: must be one of {', '.join(LEVELS)}")
 
 
-def chosen(exactly: Level | None = None) -> Level:
+def chosen(exactly: Level | None = None, *, offers: Callable[[], OfferedLevel] = offered) -> Level:
     """Return the level that children get: this, else the one asked for, else the best there is.
 
     Raises:
         EnvironmentFault: this machine offers less.
         UserError: what is asked for is no level.
     """
-    level, here = exactly or wanted(), offered()
+    level, here = exactly or wanted(), offers()
     if level is not None and LEVELS.index(here.level) < LEVELS.index(level):
         raise EnvironmentFault(
             f"isolation {level!r} is not to be had here, only {here.level!r}: {here.limited_by}; "

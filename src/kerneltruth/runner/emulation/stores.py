@@ -15,12 +15,13 @@ _MOST = 2**22
 class _State:
     on = False
     kept = 0
+    most = _MOST
     addresses: ClassVar[list[Array]] = []
 
 
-def begin() -> None:
-    """Follow stores from now on."""
-    _State.on, _State.kept, _State.addresses = True, 0, []
+def begin(most: int = _MOST) -> None:
+    """Follow stores from now on, as long as they are at most as many."""
+    _State.on, _State.kept, _State.most, _State.addresses = True, 0, most, []
 
 
 def end() -> None:
@@ -35,7 +36,7 @@ def is_on() -> bool:
 
 def note(addresses: Array, mask: Array | None) -> None:
     """Record a store, or an atomic operation, at the addresses whose mask is on."""
-    if _State.kept > _MOST:
+    if _State.kept > _State.most:
         return
     _State.kept += addresses.size
     if mask is not None:
@@ -45,7 +46,7 @@ def note(addresses: Array, mask: Array | None) -> None:
 
 def elements_stored(tensor: torch.Tensor) -> int | None:
     """Count elements of a tensor where a kernel has stored; None if it stored too many."""
-    if _State.kept > _MOST:
+    if _State.kept > _State.most:
         return None
     if not tensor.numel():
         return 0

@@ -98,6 +98,8 @@ def install(
     Raises:
         UnsupportedError: PyTorch's build tools lack what they import.
     """
+    global _lean
+    _lean = False
     _find_ninja(which)
     # Dependency files are useless in the candidate's own folder.
     os.environ.setdefault("TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES", "1")

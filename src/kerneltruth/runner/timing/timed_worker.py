@@ -321,7 +321,7 @@ def _flushed(words: int, device: torch.device) -> torch.Tensor:
     return found
 
 
-def rehearse(device: str) -> None:
+def rehearse(device: str, worker: type[TimedWorker] = TimedWorker) -> None:
     """Make a batch over almost nothing: a device loads each kernel at its first launch.
 
     Loading takes a while, which overlaps with the previous candidate.
@@ -329,7 +329,7 @@ def rehearse(device: str) -> None:
     where = torch.device(device)
     for dtype in _REHEARSED:
         supply = Supply(name="x", dtype=dtype, shape=(2,), pool=bytes(64))
-        track = TimedWorker(PrepareInputs(arguments=(supply,), flush_bytes=8), where, _untouched)
+        track = worker(PrepareInputs(arguments=(supply,), flush_bytes=8), where, _untouched)
         track.buffers(2)
         track.refill((0, 1), ((0, 1),), ((1.0, 0.5),) if dtype == "float32" else ())
         track.batch(RunBatch(buffers=(0, 1), head_start_s=1e-6, hidden=True))

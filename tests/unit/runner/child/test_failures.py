@@ -2,7 +2,6 @@
 
 import pytest
 
-from kerneltruth.runner.child import failures
 from kerneltruth.runner.child.failures import failure, keep_folder
 from kerneltruth.runner.unsupported import UnsupportedError
 
@@ -78,7 +77,6 @@ def test_an_exception_without_words_is_one_all_the_same():
 
 def test_no_message_holds_the_private_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(failures, "_FOLDER", "")
     keep_folder()
     found = seen(FileNotFoundError(f"{tmp_path}/weights.bin"))
     assert found.message == "weights.bin"

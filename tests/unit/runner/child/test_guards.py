@@ -218,14 +218,13 @@ def test_a_write_inside_is_not_a_hit():
     assert guard.hits() == ()
 
 
-def test_hits_of_memory_that_was_let_go_early_are_kept(monkeypatch):
-    monkeypatch.setattr("kerneltruth.runner.child.guards._HELD_BYTES", 100_000)
-    with Guard(POISON) as guard:
+def test_hits_of_memory_that_was_let_go_early_are_kept():
+    with Guard(POISON, most_bytes=100_000) as guard:
         tensor = torch.empty(4)
         tensor.as_strided((1,), (1,), tensor.storage_offset() + 4).zero_()
         for _ in range(3):
             torch.empty(4)
-        assert len(guard._held) == 1
+        assert guard.held_bytes <= 100_000
     assert guard.hits() == ("float32[4] #0, after it",)
 
 

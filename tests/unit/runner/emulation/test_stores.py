@@ -55,8 +55,8 @@ def test_an_empty_tensor_has_no_elements():
     assert stores.elements_stored(torch.empty(0, 3)) == 0
 
 
-def test_more_stores_than_are_kept_are_said_to_be_unknown(monkeypatch):
-    monkeypatch.setattr(stores, "_MOST", 1)
+def test_more_stores_than_are_kept_are_said_to_be_unknown():
+    stores.begin(most=1)
     x = torch.empty(4)
     for _ in range(2):
         stores.note(addresses(x, 0, 1), None)

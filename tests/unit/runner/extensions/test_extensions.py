@@ -79,7 +79,6 @@ def tools(monkeypatch, tmp_path):
         find=lambda: made,
         which=lambda name: f"/bin/{name}" if name in made.there else None,
     )
-    monkeypatch.setattr(building, "_lean", False)
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     return made
 

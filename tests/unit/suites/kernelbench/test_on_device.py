@@ -1,5 +1,6 @@
 """Large references answer from a child where candidates are judged; here that is a CPU, too."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -15,11 +16,10 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.suites.kernelbench import child_session
+from kerneltruth.runner.protocol import Observation
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.suites.kernelbench.suite import KernelBench
 from kerneltruth.suites.kernelbench.tasks import SIZES
-from kerneltruth.suites.remote import Rejected, Remote
 
 from .problems import LINEAR, problem
 from .test_judging import attempt_of, schemas
@@ -157,32 +157,35 @@ def test_expected_results_of_timed_calls_come_from_the_device_too(made, device):
     assert output.rejects(output.rounded * 1.05)
 
 
-@pytest.fixture
-def short_of_memory(monkeypatch, device):
-    """The device has no memory; gives the requests that it got."""
-    asked = []
-    outputs = Remote.outputs
+class WithoutMemory(Counting):
+    """A device without memory; keeps the requests that it got."""
 
-    def answer(self, request, tensors, *, deadline_s):
-        if self._runner is not device:
-            return outputs(self, request, tensors, deadline_s=deadline_s)
-        asked.append(request["what"])
-        raise Rejected("OutOfMemoryError: CUDA out of memory.")
+    def __init__(self, runner):
+        super().__init__(runner)
+        self.asked = []
 
-    monkeypatch.setattr(child_session.Remote, "outputs", answer)
-    return asked
+    def open(self, *args, **kwargs):
+        return self
+
+    def call(self, arguments, **how):
+        self.asked.append(json.loads(arguments[0].value)["what"])
+        return Observation(ended="raised", error="OutOfMemoryError", message="CUDA out of memory.")
+
+    def close(self, *, wait=True):
+        pass
 
 
-def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, short_of_memory):
-    _, task = made(LARGE)
+def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, runner):
+    full = WithoutMemory(runner)
+    _, task = made(LARGE, on_device=full)
     expectation = expect(task, first_of(task), Policy())
     assert expectation.invalid is None
-    assert short_of_memory == ["with_spread", "with_spread"]
+    assert full.asked == ["with_spread", "with_spread"]
 
 
-def test_what_no_cpu_can_do_is_refused_with_both_reasons(made, short_of_memory, monkeypatch):
-    monkeypatch.setattr("kerneltruth.suites.kernelbench.reference._MOST_FLOPS_ON_CPU", 2**20)
-    _, task = made(LARGE)
+def test_what_no_cpu_can_do_is_refused_with_both_reasons(made, runner):
+    many = LARGE.replace("self.layer(x)", "sum(self.layer(x) for _ in range(600))")
+    _, task = made(many, on_device=WithoutMemory(runner))
     said = expect(task, first_of(task), Policy()).invalid
     assert "out of memory" in said
     assert "too many operations for float64 on a CPU" in said
