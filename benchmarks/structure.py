@@ -2,8 +2,9 @@
 
     python benchmarks/structure.py
 
-Fails, and says where, if modules import each other in a circle, or if a class has the name of
-another. `make lint` runs it; `house.py` counts the same.
+Fails, and says where, if modules import each other in a circle, if a class has the name of another,
+or if tests patch the package more often than `PATCHED` allows. `make lint` runs it; `house.py`
+counts the same.
 """
 
 from __future__ import annotations
@@ -23,6 +24,25 @@ SOURCE = Path(os.environ.get("HOUSE_SOURCE", OWN))
 IDIOMS = {"_State"}
 # Declarations of kernels and of tasks: data, however the code is built.
 DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
+
+TESTS = OWN.parents[1] / "tests"
+# Where tests replace a part of the package, how often, and why nothing is injected there. What is
+# outside of the package, such as `sys.stdout`, may be replaced.
+PATCHED = {
+    # Warm processes that all commands, or all judges, of the tests share; users have no such thing.
+    "cli/conftest.py": 2,
+    "unit/library/conftest.py": 1,
+    # A bug of this package, which no input provokes.
+    "cli/test_installed_suites.py": 1,
+    "cli/test_run.py": 1,
+    # Small shapes and short batches for a whole command: published ones take minutes on a CPU.
+    "cli/test_time_command.py": 2,
+    # A device's memory that runs out at one moment, and a sampling that is left out.
+    "unit/engine/benchmark/test_benchmarker.py": 2,
+    "gpu/test_time_gpu.py": 1,
+    # Functions that the child keeps out of a candidate's reach.
+    "unit/runner/timing/test_input_buffers.py": 2,
+}
 
 
 def modules() -> dict[str, Path]:
@@ -103,6 +123,38 @@ def classes(paths: Iterable[Path]) -> dict[str, list[str]]:
     return dict(found)
 
 
+def patches(path: Path) -> list[int]:
+    """The lines of a test file that replace a part of the package."""
+    tree = ast.parse(path.read_text())
+    own = {"kerneltruth"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kerneltruth"):
+            own |= {alias.asname or alias.name for alias in node.names}
+    return [node.lineno for node in ast.walk(tree) if _patched(node) in own]
+
+
+def _patched(node: ast.AST) -> str | None:
+    """The first name of what a call of `setattr` or `patch` replaces a part of."""
+    names = ("setattr", "patch", "object")
+    if not (isinstance(node, ast.Call) and getattr(node.func, "attr", None) in names and node.args):
+        return None
+    target = node.args[0]
+    text = target.value if isinstance(target, ast.Constant) else ast.unparse(target)
+    return str(text).partition(".")[0]
+
+
+def too_many_patches() -> Iterator[str]:
+    """What is wrong with the tests' patches, one line each."""
+    for path in sorted(TESTS.rglob("*.py")):
+        name, found = path.relative_to(TESTS).as_posix(), patches(path)
+        allowed = PATCHED.get(name, 0)
+        if len(found) > allowed:
+            lines = ", ".join(map(str, found))
+            yield f"tests/{name}:{lines}: patches the package; inject instead (allowed: {allowed})"
+        elif len(found) < allowed:
+            yield f"tests/{name}: {len(found)} patches are left; write so in PATCHED"
+
+
 def faults() -> Iterator[str]:
     """What is wrong, one line each."""
     known = modules()
@@ -112,11 +164,13 @@ def faults() -> Iterator[str]:
     for name, files in sorted(twice.items()):
         if name not in IDIOMS:
             yield f"class {name} stands in {', '.join(files)}: give each thing a name of its own"
+    if SOURCE == OWN:
+        yield from too_many_patches()
 
 
 def main() -> int:
     found = [*faults()]
-    print("\n".join(found) or "no circle of imports, no class name that stands twice")
+    print("\n".join(found) or "no circle of imports, no class name that stands twice, no new patch")
     return 1 if found else 0
 
 

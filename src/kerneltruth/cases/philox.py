@@ -127,9 +127,10 @@ class Stream:
 
     __slots__ = ("_ahead", "_ahead_from", "_key", "_position", "device")
 
-    def __init__(self, key: int, device: str = "cpu") -> None:
+    def __init__(self, key: int, device: str = "cpu", *, counter: int = 0) -> None:
+        """Draw from this counter on."""
         self._key = (key & _MASK32, key >> 32)
-        self._position = 0
+        self._position = counter
         self._ahead = torch.empty(0, dtype=torch.int64)
         self._ahead_from = 0
         self.device = device

@@ -222,7 +222,8 @@ def begin(runner: Runner, *, timed: bool = False) -> None:
 def cache_root(folder: Path | None = None) -> Path | None:
     """Return where compiled kernels are kept between runs, so that a second run is warm.
 
-    It is `folder`, by default one in the user's cache. None where no such place can be written: then every run compiles anew.
+    It is `folder`, by default one in the user's cache; None where no such place can be written:
+    then every run compiles anew.
     """
     with contextlib.suppress(OSError, RuntimeError):
         folder = folder or cache_folder("compiled")

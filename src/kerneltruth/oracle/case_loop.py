@@ -173,7 +173,7 @@ class CaseLoop:
             if is_bad(judgement.verdict) and self._plan.stop_at_first:
                 return
             if isinstance(judgement.verdict, Passed) and config == 0:
-                _keep(self._right, expectation)
+                keep_right(self._right, expectation)
 
     def _counted(self, judgement: Judgement, dealt: Case, simplest: Case) -> Judgement:
         """Count a judgement; see `ProfileBuilder.add`."""
@@ -374,7 +374,7 @@ def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     return session.cannot_take(expectation)
 
 
-def _keep(right: list[Expectation], expectation: Expectation) -> None:
+def keep_right(right: list[Expectation], expectation: Expectation) -> None:
     """Keep a right case for further calls; a large one only if there is no other."""
     if right and right[0].is_large:
         right.pop()

@@ -58,8 +58,7 @@ def test_two_draws_of_whole_blocks_equal_one_long_draw():
 
 
 def test_a_counter_beyond_32_bits_carries_into_the_second_word():
-    far = Stream(0)
-    far._position = 2**32 - 1
+    far = Stream(0, counter=2**32 - 1)
     counter = torch.tensor([[2**32 - 1, 0], [0, 1], [0, 0], [0, 0]], dtype=torch.int64)
     assert torch.equal(far.words(8), philox4x32(counter, (0, 0)).t().reshape(-1))
 

@@ -7,10 +7,9 @@ import sys
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.library import own_package
 from kerneltruth.library.candidates import source_in
-from kerneltruth.runner import packages
 from kerneltruth.runner.bundle import bundle_in
+from kerneltruth.runner.packages import MOST_BYTES
 
 
 @pytest.fixture
@@ -57,19 +56,19 @@ def test_what_imports_nothing_of_its_package_comes_alone(imported):
 def test_an_installed_package_stays_where_it_is(imported, tmp_path, monkeypatch):
     module = imported("from mine.low import least\n" + USES)
     paths = dict.fromkeys(("purelib", "platlib", "stdlib"), str(tmp_path))
-    monkeypatch.setattr(own_package.sysconfig, "get_paths", lambda: paths)
+    monkeypatch.setattr("sysconfig.get_paths", lambda: paths)
 
     assert bundle_in(source_in(module.relu).text) is None
 
 
-def test_a_package_that_is_too_large_is_left_to_python_unless_it_is_needed(imported, monkeypatch):
-    monkeypatch.setattr(packages, "MOST_BYTES", 8)
+def test_a_package_that_is_too_large_is_left_to_python_unless_it_is_needed(imported, tmp_path):
+    (tmp_path / "mine" / "weights.bin").write_bytes(bytes(MOST_BYTES))
     absolute = imported("from mine.low import least\n" + USES).relu
     assert bundle_in(source_in(absolute).text) is None
 
     (pathlib.Path(sys.modules["mine.ops"].__file__)).write_text("from .low import least\n" + USES)
     relative = importlib.reload(sys.modules["mine.ops"]).relu
-    with pytest.raises(UserError, match="its files are over 0 MiB"):
+    with pytest.raises(UserError, match="its files are over 16 MiB"):
         source_in(relative)
 
 

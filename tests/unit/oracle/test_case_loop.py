@@ -18,8 +18,7 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     UnsupportedHere,
 )
-from kerneltruth.oracle import case_loop
-from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
+from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE, keep_right
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Binary, Launch, Observation
@@ -63,7 +62,7 @@ def test_the_core_domain_alone_is_judged_where_the_plan_says_so():
 def test_a_large_case_is_called_again_only_where_there_is_no_other(large, kept):
     right = []
     for number, is_large in enumerate(large):
-        case_loop._keep(right, SimpleNamespace(is_large=is_large, number=number))
+        keep_right(right, SimpleNamespace(is_large=is_large, number=number))
     assert [expectation.number for expectation in right] == kept
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.runs import files
 from kerneltruth.runs.lookup import located, run_parents
 
 
@@ -21,7 +20,7 @@ def finding(run, name, *, at=1):
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     return tmp_path
 
 

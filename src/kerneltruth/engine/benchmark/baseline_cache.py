@@ -60,7 +60,7 @@ class BaselineCache:
         self._make = make
         self.memory = memory or memory_of(runner.device)
         # The current task and the waiting ones, longest wait first.
-        self._grounds: dict[Key, TaskBaselines] = {}
+        self._task_baselines: dict[Key, TaskBaselines] = {}
         self._key: Key | None = None
         # Tasks that had a turn since they were prepared: no known need for them remains.
         self._had: set[Key] = set()
@@ -83,14 +83,14 @@ class BaselineCache:
     @property
     def tasks(self) -> tuple[str, ...]:
         """Return the tasks with live baselines, longest wait first."""
-        return tuple(name for name, *_ in self._grounds)
+        return tuple(name for name, *_ in self._task_baselines)
 
     def begin(self, task: Task, dtype: str | None = None) -> TaskBaselines:
         """Make this task the current one, once it is ready; the previous one waits."""
         task_baselines, key = self._made(task, dtype), _key_of(task, dtype)
         if key != self._key:
             self._put_down()
-            self._grounds[key] = self._grounds.pop(key)
+            self._task_baselines[key] = self._task_baselines.pop(key)
             self._key = key
             self._end_beyond_room((key,))
             self._await(key)
@@ -107,7 +107,7 @@ class BaselineCache:
         """
         tasks = tuple(tasks)
         keys = [_key_of(task, None) for task in tasks]
-        if self._key not in keys or not self._grounds[self._key].whole:
+        if self._key not in keys or not self._task_baselines[self._key].whole:
             self._put_down()
         self._begin_to_prepare(tasks, effort)
         wait([self._coming[key] for key in keys])
@@ -136,7 +136,7 @@ class BaselineCache:
 
     def _compute_references(self, key: Key) -> None:
         """Compute all expected results of the next task: that may take much memory."""
-        task_baselines, ready = self._grounds[key], self._coming[key]
+        task_baselines, ready = self._task_baselines[key], self._coming[key]
 
         def compute_references() -> None:
             ready.result()
@@ -152,7 +152,7 @@ class BaselineCache:
                 begun.result()
 
     def _waiting(self) -> list[Key]:
-        return [key for key in self._grounds if key != self._key]
+        return [key for key in self._task_baselines if key != self._key]
 
     def _room(self) -> bool:
         return self.memory.free >= FREE_SHARE * self.memory.total
@@ -175,24 +175,24 @@ class BaselineCache:
         for begun in self._coming.values():
             begun.cancel()
         self._coming.clear()
-        ending, self._grounds = self._grounds, {}
+        ending, self._task_baselines = self._task_baselines, {}
         in_parallel(partial(task_baselines.close, wait=wait) for task_baselines in ending.values())
         self._processes.end_idle(wait=wait)
 
     def _end(self, keys: Sequence[Key]) -> None:
         """End the baselines of these tasks; their processes become available to others."""
-        ending = [self._grounds.pop(key) for key in keys]
+        ending = [self._task_baselines.pop(key) for key in keys]
         for key in keys:
             self._coming.pop(key, None)
         in_parallel(task_baselines.leave for task_baselines in ending)
 
     def _end_beyond_room(self, kept: Collection[Key]) -> None:
         """End the baselines that have waited longest until there is room; never end `kept`."""
-        others = [key for key in self._grounds if key not in kept]
+        others = [key for key in self._task_baselines if key not in kept]
         line = {key: place for place, key in enumerate(self._coming, 1)}
         # First tasks with no known need, then those whose turn is furthest away.
         others.sort(key=lambda key: (key not in self._had, -line.get(key, 0)))
-        self._end(others[: max(0, len(self._grounds) - self.capacity)])
+        self._end(others[: max(0, len(self._task_baselines) - self.capacity)])
 
     def _put_down(self) -> None:
         """Make the current task wait for its next turn.
@@ -203,22 +203,22 @@ class BaselineCache:
         if key is None:
             return
         self._had.add(key)
-        task_baselines = self._grounds.pop(key)
+        task_baselines = self._task_baselines.pop(key)
         if task_baselines.park():
-            self._grounds[key] = task_baselines
+            self._task_baselines[key] = task_baselines
         else:
             task_baselines.leave()
 
     def _made(self, task: Task, dtype: str | None) -> TaskBaselines:
         """Return the baselines of a task, made at the first call."""
         key = _key_of(task, dtype)
-        if key not in self._grounds:
+        if key not in self._task_baselines:
             sources = self._sources(task)
             of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
             if self._runner.device == "cpu":
                 # Interpreted kernels are not timed, nor is the control.
                 of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
-            self._grounds[key] = self._make(
+            self._task_baselines[key] = self._make(
                 task,
                 timed_cases(task, dtype=dtype, seed=self._seed),
                 self._processes,
@@ -226,7 +226,7 @@ class BaselineCache:
                 seed=self._seed,
                 background=self.background,
             )
-        return self._grounds[key]
+        return self._task_baselines[key]
 
 
 def _key_of(task: Task, dtype: str | None) -> Key:

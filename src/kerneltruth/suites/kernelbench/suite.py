@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
@@ -52,6 +52,7 @@ class KernelBench(Suite):
         on_device: Runner | None = None,
         room: int | None = None,
         judges: int = 1,
+        new_session: Callable[..., ProblemSession] = ProblemSession,
     ) -> None:
         """Start no child yet.
 
@@ -62,7 +63,9 @@ class KernelBench(Suite):
             on_device: for large references, where a GPU judges.
             room: see `task_of`.
             judges: how many share the machine's cores.
+            new_session: makes what runs a problem, as `ProblemSession` does.
         """
+        self._new_session = new_session
         self.problems = problems
         self._schemas: dict[str, Schema] = {}
         self._judges = judges
@@ -106,7 +109,7 @@ class KernelBench(Suite):
         return task_of(self.problems[name], self.schema(name), session, room=self._room)
 
     def _session(self, name: str) -> ProblemSession:
-        return ProblemSession(
+        return self._new_session(
             self.problems[name], self._runner, self._on_device, self._waiting, judges=self._judges
         )
 

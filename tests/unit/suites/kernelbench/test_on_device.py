@@ -1,6 +1,7 @@
 """Large references answer from a child where candidates are judged; here that is a CPU, too."""
 
 import json
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,8 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.verdict import Failed
-from kerneltruth.engine import proof
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Observation
@@ -125,25 +124,31 @@ def test_a_model_is_judged_with_references_from_the_device(made, runner):
     assert isinstance(attempt_of(runner, task, wrong, 1).verdict, Failed)
 
 
-def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner, monkeypatch):
+class Watched(ExpectationCache):
+    """Keeps the cases that were asked for, by dtype."""
+
+    def __init__(self, policy):
+        super().__init__(policy)
+        self.cases = defaultdict(list)
+
+    def get(self, task, case):
+        if case not in self.cases[case.dtype]:
+            self.cases[case.dtype].append(case)
+        return super().get(task, case)
+
+
+def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner):
     """In the others, too, they would take most of an audit's time."""
     suite, task = made(LARGE)
-    tried = {}
-
-    def watched(session, plan):
-        events = list(evaluate_cases(session, plan))
-        cases = [event.judgement.case for event in events[:-1]]
-        tried[plan.dtypes] = [case.settings[SIZES] == FILE for case in cases]
-        return events
-
-    monkeypatch.setattr(proof, "evaluate_cases", watched)
-    cache, plan = ExpectationCache(Policy()), Plan(cases=2)
-    prove(task, suite.control("level1/1"), runner, cache, plan=plan)
-    assert tried == {
-        ("float32",): [True, False],
-        ("float16",): [False, False],
-        ("bfloat16",): [False, False],
+    cache = Watched(Policy())
+    prove(task, suite.control("level1/1"), runner, cache, plan=Plan(cases=2))
+    own = {d: [c.settings[SIZES] == FILE for c in cases] for d, cases in cache.cases.items()}
+    assert {d: whether[:2] for d, whether in own.items()} == {
+        "float32": [True, False],
+        "float16": [False, False],
+        "bfloat16": [False, False],
     }
+    assert sum(map(sum, own.values())) == 1
 
 
 def test_expected_results_of_timed_calls_come_from_the_device_too(made, device):
