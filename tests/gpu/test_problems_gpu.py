@@ -14,9 +14,9 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import cache_folder
 from kerneltruth.suites.catalog import opened
+from kerneltruth.suites.kernelbench.arguments import SIZES
 from kerneltruth.suites.kernelbench.problem import read_problems
 from kerneltruth.suites.kernelbench.suite import KernelBench
-from kerneltruth.suites.kernelbench.tasks import SIZES
 from kerneltruth.suites.pytorch import own_function
 from kerneltruth.tasks.registry import find
 

@@ -29,18 +29,18 @@ from kerneltruth.oracle.again import (
     drawn_alike,
     kept_from_before,
     kept_from_others,
-    telling,
 )
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
-from kerneltruth.oracle.expected import Expectation, tensors_digest
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.kernel_fact import kernel_fact
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.profile import ProfileBuilder
+from kerneltruth.oracle.replayable import of_several_calls, with_digests
+from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.oracle.tally import Tally
 from kerneltruth.oracle.worst_element import everywhere
 
@@ -78,7 +78,7 @@ class CaseLoop:
         self._outcomes: dict[tuple[str, int], Outcome | None] = {}
         self._judged: set[tuple[str, int]] = set()
         self._called: set[str] = set()
-        self._right: list[Expectation] = []
+        self._right = RightCases()
         self._total = plan.cases
         self._out_of_time: TimedOut | None = None
 
@@ -125,25 +125,16 @@ class CaseLoop:
             if plan.stop_at_first and hangs >= enough:
                 self._out_of_time = TimedOut(seconds=hangs * plan.deadline_s)
                 return
-        if self._right and not self.profile.is_over:
-            yield from self._call_again()
+        if (first := self._right.first) is not None and not self.profile.is_over:
+            yield from self._call_again(first)
 
     def kernel_fact(self) -> KernelFact | None:
         """Which kernels did the work of right calls, with the published arguments if possible.
 
         None also where the candidate's time is spent.
         """
-        task, published = self._session.task, self.profile.published
-        plain = [
-            expectation
-            for expectation in self._right
-            if all(
-                departure.obligation != "attributes"
-                for departure in departures(task, expectation.case, published)
-            )
-        ]
         try:
-            return kernel_fact(self._session, plain or self._right)
+            return self._right.kernel_fact(self._session, self.profile.published)
         except OutOfTime:
             return None
 
@@ -173,7 +164,7 @@ class CaseLoop:
             if is_bad(judgement.verdict) and self._plan.stop_at_first:
                 return
             if isinstance(judgement.verdict, Passed) and config == 0:
-                keep_right(self._right, expectation)
+                self._right.keep(expectation)
 
     def _counted(self, judgement: Judgement, dealt: Case, simplest: Case) -> Judgement:
         """Count a judgement; see `ProfileBuilder.add`."""
@@ -204,20 +195,20 @@ class CaseLoop:
             return outcome
         return None
 
-    def _call_again(self) -> Iterator[Judgement]:
+    def _call_again(self, first: Expectation) -> Iterator[Judgement]:
         """Make the further calls of right cases that alone show some faults."""
-        session, first = self._session, self._right[0]
+        session = self._session
         kept = kept_from_before(session, first, models=session.controls is not None)
         if isinstance(kept, Failed):
-            yield self._counted(_of_several_calls(first, kept), first.case, first.case)
+            yield self._counted(of_several_calls(first, kept), first.case, first.case)
             return
         if kept is not None:
             judgement, simplest = self._judge_one(kept, 0)
             yield self._counted(judgement, kept.case, simplest)
-        drawn = telling(self._right) if session.task.random else None
+        drawn = self._right.telling() if session.task.random else None
         same = None if drawn is None else drawn_alike(session, drawn)
         if drawn is not None and same is not None:
-            yield self._counted(_of_several_calls(drawn, same), drawn.case, drawn.case)
+            yield self._counted(of_several_calls(drawn, same), drawn.case, drawn.case)
         self.profile.add_repeated(1)
 
     def _cases(self) -> Iterator[Case]:
@@ -338,7 +329,7 @@ class CaseLoop:
         judgement = replace(judgement, verdict=probes.refine(judgement.verdict))
         kept = kept_from_others(session, expectation, judgement.verdict, config=config)
         if kept is not None:
-            return replace(_of_several_calls(expectation, kept), config=config)
+            return replace(of_several_calls(expectation, kept), config=config)
         return with_digests(judgement, expectation, ruling)
 
     def _call(self, expectation: Expectation, config: int) -> tuple[Ruling, Verdict]:
@@ -374,28 +365,11 @@ def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     return session.cannot_take(expectation)
 
 
-def keep_right(right: list[Expectation], expectation: Expectation) -> None:
-    """Keep a right case for further calls; a large one only if there is no other."""
-    if right and right[0].is_large:
-        right.pop()
-    if not right or not expectation.is_large:
-        right.append(expectation)
-
-
 def _refusal(verdict: Verdict) -> Verdict:
     """A failing verdict; what was declined beyond the prompt counts as refused."""
     if isinstance(verdict, Declined):
         return RuntimeFault(error="refused", detail=verdict.reason)
     return verdict
-
-
-def _of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:
-    return Judgement(
-        case=expectation.case,
-        verdict=verdict,
-        digests=expectation.inputs.digests(),
-        reference_digest=expectation.digest(),
-    )
 
 
 def _configs(session: CandidateSession, count: int) -> Iterator[int]:
@@ -415,13 +389,3 @@ def _kind(verdict: Verdict) -> str:
 def _what(verdict: Verdict) -> str:
     said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
     return str(next(filter(None, said), verdict.word)).splitlines()[0]
-
-
-def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:
-    """The judgement with what a replay compares: digests of inputs, reference and outputs."""
-    return replace(
-        judgement,
-        digests=expectation.inputs.digests(),
-        reference_digest=expectation.digest(),
-        output_digest=tensors_digest(ruling.outputs) if ruling.outputs else None,
-    )

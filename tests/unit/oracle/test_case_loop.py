@@ -18,9 +18,10 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     UnsupportedHere,
 )
-from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE, keep_right
+from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 
 
@@ -60,10 +61,10 @@ def test_the_core_domain_alone_is_judged_where_the_plan_says_so():
     ("large", "kept"), [((True,), [0]), ((True, False, True, False), [1, 3]), ((True, True), [1])]
 )
 def test_a_large_case_is_called_again_only_where_there_is_no_other(large, kept):
-    right = []
+    right = RightCases()
     for number, is_large in enumerate(large):
-        keep_right(right, SimpleNamespace(is_large=is_large, number=number))
-    assert [expectation.number for expectation in right] == kept
+        right.keep(SimpleNamespace(is_large=is_large, number=number))
+    assert [expectation.number for expectation in right.kept] == kept
 
 
 def test_a_candidate_that_is_wrong_everywhere_is_not_tried_to_the_end():

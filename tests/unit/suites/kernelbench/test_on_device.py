@@ -16,9 +16,9 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Observation
+from kerneltruth.suites.kernelbench.arguments import SIZES
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.suites.kernelbench.suite import KernelBench
-from kerneltruth.suites.kernelbench.tasks import SIZES
 
 from .problems import LINEAR, problem
 from .test_judging import attempt_of, schemas

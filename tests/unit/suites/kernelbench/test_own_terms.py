@@ -9,7 +9,8 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
-from kerneltruth.suites.kernelbench.tasks import MODE, SIZES, UPDATED
+from kerneltruth.suites.kernelbench.arguments import MODE, SIZES
+from kerneltruth.suites.kernelbench.reference import UPDATED
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function
 from .test_judging import attempt_of, candidate, made, schemas

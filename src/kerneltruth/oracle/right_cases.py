@@ -1,0 +1,50 @@
+"""Cases that a candidate has got right, which further calls of it take."""
+
+from __future__ import annotations
+
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import KernelFact
+from kerneltruth.oracle.again import telling
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.kernel_fact import kernel_fact
+from kerneltruth.oracle.obligations import departures
+
+
+class RightCases:
+    """What is expected of the cases that were right, in their order.
+
+    Attributes:
+        kept: those that further calls may take.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Expectation] = []
+
+    @property
+    def first(self) -> Expectation | None:
+        """Return the first one that is kept."""
+        return self.kept[0] if self.kept else None
+
+    def keep(self, expectation: Expectation) -> None:
+        """Keep a right case for further calls; a large one only if there is no other."""
+        if self.kept and self.kept[0].is_large:
+            self.kept.pop()
+        if not self.kept or not expectation.is_large:
+            self.kept.append(expectation)
+
+    def telling(self) -> Expectation | None:
+        """Return the one whose draws tell most; see `again.telling`."""
+        return telling(self.kept)
+
+    def kernel_fact(self, session: CandidateSession, published: Case) -> KernelFact | None:
+        """Return whose kernels did the work, with the published attributes if possible."""
+        plain = [
+            expectation
+            for expectation in self.kept
+            if all(
+                departure.obligation != "attributes"
+                for departure in departures(session.task, expectation.case, published)
+            )
+        ]
+        return kernel_fact(session, plain or self.kept)
