@@ -21,7 +21,7 @@ from typing import Any
 import machine
 from msgspec.structs import asdict
 
-from kerneltruth.clock.device.lock import timing
+from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import BenchInputs, make_bench_inputs
 from kerneltruth.clock.schedule.timed_cases import timed_cases
@@ -91,7 +91,7 @@ def peer_seconds(
     peer = PEER.format(entry=kernel.entry, reference=reference.source, of_reference=reference.entry)
     child = runner.open(replace(kernel, source=kernel.source + peer), mode="time")
     try:
-        with timing(runner.device):
+        with device_for_timing(runner.device):
             return _peer_seconds(child, inputs)
     finally:
         child.close()

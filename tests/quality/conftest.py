@@ -18,7 +18,7 @@ from kerneltruth.tasks.registry import find
 def evaluator(runner):
     evaluator = Evaluator(policy=Policy(), runner=runner)
     yield evaluator
-    evaluator.controls.close()
+    evaluator.eager_checks.close()
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def verdict_on(evaluator):
             evaluator.runner,
             cache,
             deadline_s=plan.deadline_s,
-            controls=evaluator.controls,
+            eager_checks=evaluator.eager_checks,
         ) as session:
             for event in evaluate_cases(session, plan):
                 if isinstance(event, AttemptEnded):

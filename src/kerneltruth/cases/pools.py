@@ -26,7 +26,7 @@ from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Scalar, Task, Tens
 SLACK = 2**22
 # Whole draws, if windows would break relations between elements.
 DRAWS = 5
-RECIPES = ("uniform", "normal")
+POOL_RECIPES = ("uniform", "normal")
 # Factors with few bits: a product with one is rounded alike everywhere, if at all.
 _FACTORS = tuple(k / 64 for k in range(32, 65))
 # Applies to matrices whose determinants must stay near 1.
@@ -139,10 +139,10 @@ def _pool(
         held = spec.held(settings).contiguous().reshape(-1)
         return Pool(spec=spec, shape=shape, elements=held, fixed=True)
     if spec.kind == "weight":
-        parts = list(_draws(task, case, spec, shape, settings, device, (RECIPES[0],)))
+        parts = list(_draws(task, case, spec, shape, settings, device, (POOL_RECIPES[0],)))
         return Pool(spec=spec, shape=shape, elements=parts[0], fixed=True)
     if spec.kind in _WHOLE or (spec.kind in INDEX_KINDS and spec.other is not None):
-        recipes = tuple(RECIPES[i % len(RECIPES)] for i in range(DRAWS))
+        recipes = tuple(POOL_RECIPES[i % len(POOL_RECIPES)] for i in range(DRAWS))
         parts = list(_draws(task, case, spec, shape, settings, device, recipes))
         floats = parts[0].is_floating_point()
         return Pool(
@@ -152,8 +152,8 @@ def _pool(
             step=max(count, 1),
             factors=_factors(spec, task.scope(case.sizes, settings)) if floats else (),
         )
-    share = (count + min(SLACK, max(64 * count, 1024))) // len(RECIPES) + 1
-    flat = list(_draws(task, case, spec, (share,), settings, device, RECIPES))
+    share = (count + min(SLACK, max(64 * count, 1024))) // len(POOL_RECIPES) + 1
+    flat = list(_draws(task, case, spec, (share,), settings, device, POOL_RECIPES))
     return Pool(spec=spec, shape=shape, elements=torch.cat(flat))
 
 

@@ -72,10 +72,12 @@ def comparisons(benchmark: Measurements, *, noise_floor: float | None) -> tuple[
     return tuple(found)
 
 
-def nearly_tied(found: Sequence[Comparison], near: float) -> tuple[str, ...]:
+def nearly_tied(found: Sequence[Comparison], near_tie: float) -> tuple[str, ...]:
     """Baselines that are quicker or slower than the candidate by less than `near`, in logs."""
     return tuple(
-        s.baseline for s in found if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near
+        s.baseline
+        for s in found
+        if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near_tie
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from kerneltruth.clock.device.lock import checking, timing
+from kerneltruth.clock.device.lock import device_for_checks, device_for_timing
 from kerneltruth.clock.protocol.effort import RUN_EFFORT
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.devices import cache_root
@@ -171,10 +171,10 @@ class PerfStage:
             self._benchmarker = self._make(self._evaluator.runner, self._baselines)
         parts = [*_by_tasks(batch, max(1, min(PART, self._benchmarker.capacity // 2)))]
         # Compiling takes longest; judges may use the device until it is done.
-        with checking(device):
+        with device_for_checks(device):
             self._benchmarker.ready(_tasks(parts[0]))
         following = [*(job.candidate for job, _ in batch[1:]), None]
-        with timing(device):
+        with device_for_timing(device):
             for part, coming in zip_longest(parts, parts[1:], fillvalue=()):
                 self._benchmarker.prepare_in_background(_tasks(coming))
                 for job, evaluation in part:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import inspect
-from kerneltruth.clock.device.lock import checking
+from kerneltruth.clock.device.lock import device_for_checks
 from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import PeerVerdict
@@ -23,7 +23,7 @@ from kerneltruth.engine.outcomes import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
-from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
@@ -177,7 +177,7 @@ class Evaluator:
             cache_root=cache_root,
         )
         self.cache = ExpectationCache(policy)
-        self.controls = Controls(self.runner, self.cache, control_of)
+        self.eager_checks = EagerChecks(self.runner, self.cache, control_of)
         self.draws = DrawCache()
 
     def start(self) -> None:
@@ -190,7 +190,7 @@ class Evaluator:
 
     def close(self) -> None:
         """End every child."""
-        self.controls.close()
+        self.eager_checks.close()
         self.runner.close()
 
     def evaluate(
@@ -198,7 +198,7 @@ class Evaluator:
     ) -> Evaluation:
         """Judge one candidate; `report(n)` is called as cases are judged."""
         task = find(job.task)
-        with checking(self.runner.device) if job.timed else contextlib.nullcontext():
+        with device_for_checks(self.runner.device) if job.timed else contextlib.nullcontext():
             try:
                 with self._sessions(
                     task,
@@ -208,14 +208,14 @@ class Evaluator:
                     deadline_s=job.plan.deadline_s,
                     # A process that waits to time gets the device alone here.
                     ends_first=job.timed,
-                    controls=self.controls,
+                    eager_checks=self.eager_checks,
                 ) as session:
                     return self._evaluate(session, task, job, report)
             except MemoryError as error:
                 return lost(job, f"the judge ran out of memory: {error}")
             finally:
                 if job.timed:
-                    self.controls.close(wait=True)
+                    self.eager_checks.close(wait=True)
 
     def _evaluate(
         self,

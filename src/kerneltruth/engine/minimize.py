@@ -18,7 +18,7 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer.smallest import script_of
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import write_whole
 from kerneltruth.runs.findings import load_finding
@@ -82,7 +82,7 @@ def _find_smallest(runner: Runner, finding: Finding, request: MinimizeRequest) -
         runner,
         cache,
         deadline_s=request.deadline_s,
-        controls=Controls(runner, cache, control_of),
+        eager_checks=EagerChecks(runner, cache, control_of),
     ) as session:
         verdict = _failing(session, finding, request.path)
         failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)

@@ -257,7 +257,7 @@ def _judge(
         evaluator.runner,
         evaluator.cache,
         deadline_s=job.plan.deadline_s,
-        controls=evaluator.controls,
+        eager_checks=evaluator.eager_checks,
     ) as session:
         for event in judge_and_diagnose(session, job):
             match event:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kerneltruth.clock.device.lock import checking
+from kerneltruth.clock.device.lock import device_for_checks
 from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import TimeDocument
@@ -84,7 +84,7 @@ class ServiceJudge:
         start, device = time.monotonic(), self._runner.device
         try:
             # A GPU is left to what is timed on it.
-            with contextlib.nullcontext() if device == "cpu" else checking(device):
+            with contextlib.nullcontext() if device == "cpu" else device_for_checks(device):
                 options = replace(options, suite=self._suite.open(options.suite))
                 evaluator = self._evaluator(options)
                 return result_of(self._judge(options, evaluator, start))

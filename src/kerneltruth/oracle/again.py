@@ -34,8 +34,8 @@ def kept_from_before(
     of inputs shows there. If a fresh child gets these wrong too, nothing was kept; that case is
     returned, to be judged like any other.
 
-    With `models` one model is called twice, too; a task's own may keep state, which only controls
-    can tell.
+    With `models` one model is called twice, too; a task's own may keep state, which only eager
+    checks can tell.
     """
     case = expectation.case
     other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
@@ -118,7 +118,7 @@ def drawn_alike(session: CandidateSession, expectation: Expectation) -> Failed |
     first = _drawn(session, expectation, 0)
     if first is None or not _alike(session, expectation, first, range(1, _FIRST_LOOK)):
         return None
-    if session.controls is None or not session.controls.draws_differ(
+    if session.eager_checks is None or not session.eager_checks.draws_differ(
         session.task, expectation, DRAWS
     ):
         return None

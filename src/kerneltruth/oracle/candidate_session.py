@@ -37,7 +37,7 @@ from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.spec import Task
 
 if TYPE_CHECKING:
-    from kerneltruth.oracle.controls import Controls
+    from kerneltruth.oracle.eager_checks import EagerChecks
 
 MAX_CONFIGS = 64
 # Looking for launches of CUDA C++ takes milliseconds a call.
@@ -74,11 +74,11 @@ class CandidateSession:
         *,
         deadline_s: float,
         ends_first: bool = False,
-        controls: Controls | None = None,
+        eager_checks: EagerChecks | None = None,
     ) -> None:
         """A session; no child is started yet.
 
-        `ends_first` has the session's end wait for that of its children. Controls are called before
+        `ends_first` has the session's end wait for that of its children. Eager checks run before
         the candidate fails.
         """
         self._ends_first = ends_first
@@ -87,7 +87,7 @@ class CandidateSession:
         self.runner = runner
         self.cache = cache
         self.deadline_s = deadline_s
-        self.controls = controls
+        self.eager_checks = eager_checks
         # By identity of the case and number of the configuration.
         self.examined: tuple[tuple[str, int], Ruling] | None = None
         # The first call that launches an own kernel, else the first call: its work, and its case.
@@ -365,9 +365,9 @@ class CandidateSession:
         self, expectation: Expectation, verdict: Verdict, *, around: Surroundings = USUAL
     ) -> str | None:
         """Why the candidate does not fail by this case, judging by PyTorch's own function."""
-        if self.controls is None:
+        if self.eager_checks is None:
             return None
-        return self.controls.objection(
+        return self.eager_checks.objection(
             self.task, expectation, verdict, deadline_s=self.deadline_s, around=around
         )
 

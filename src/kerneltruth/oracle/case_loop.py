@@ -198,7 +198,7 @@ class CaseLoop:
     def _call_again(self, first: Expectation) -> Iterator[Judgement]:
         """Make the further calls of right cases that alone show some faults."""
         session = self._session
-        kept = kept_from_before(session, first, models=session.controls is not None)
+        kept = kept_from_before(session, first, models=session.eager_checks is not None)
         if isinstance(kept, Failed):
             yield self._counted(of_several_calls(first, kept), first.case, first.case)
             return

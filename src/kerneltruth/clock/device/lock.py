@@ -21,7 +21,7 @@ _HELD: dict[str, int] = {}
 
 
 @contextlib.contextmanager
-def checking(device: str) -> Iterator[None]:
+def device_for_checks(device: str) -> Iterator[None]:
     """Use the device beside other checks, while nothing is timed on it."""
     with _locked(device, "entrance", fcntl.LOCK_EX):
         pass
@@ -30,7 +30,7 @@ def checking(device: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def timing(device: str) -> Iterator[None]:
+def device_for_timing(device: str) -> Iterator[None]:
     """Hold the device alone; nested calls in the same process return at once."""
     if _HELD.get(device) == os.getpid():
         yield

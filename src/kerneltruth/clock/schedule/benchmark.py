@@ -178,7 +178,7 @@ class InterleavedBenchmark(BenchmarkBatches):
         known = self.overheads[0].get(side.name) if side.is_slow and self.overheads else ()
         return known[0] if known and not early else self.overhead(side, show=early)
 
-    def alone(
+    def time_without_candidate(
         self, names: Sequence[str], batches: int, *, settle_s: float = 0.0
     ) -> dict[str, list[float]]:
         """Return seconds of a call of these baselines, batch by batch, without the candidate.

@@ -69,7 +69,7 @@ def retime_baselines(
     found = BaselinesAlone(alone_s={})
     for batches, settle_s in ((FEW_BATCHES, SETTLE_S if capped else 0.0), (MORE_BATCHES, SETTLE_S)):
         try:
-            alone = benchmark.alone(beaten, batches, settle_s=settle_s)
+            alone = benchmark.time_without_candidate(beaten, batches, settle_s=settle_s)
         except SideError:
             break
         hindered = (n for n in beaten if was_hindered(benchmark, n, alone[n], capped=capped))

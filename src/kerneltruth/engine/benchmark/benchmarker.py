@@ -13,7 +13,7 @@ from msgspec import UNSET, structs
 
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_tied
-from kerneltruth.clock.device.lock import timing
+from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.integrity.suspicion import by_events
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, Side, SideError
@@ -232,9 +232,9 @@ class Benchmarker:
     def _look_again(
         self, shapes: list[ShapeTimes], benchmarks: list[InterleavedBenchmark]
     ) -> list[ShapeTimes]:
-        with timing(self._runner.device), self.baseline_cache.background.batches():
+        with device_for_timing(self._runner.device), self.baseline_cache.background.batches():
             looks = zip(shapes, benchmarks, strict=True)
-            return [retimed(*look, self._machine, alone=self._gone) for look in looks]
+            return [retimed(*look, self._machine, wait_for_end=self._gone) for look in looks]
 
     def _benchmark(self, setup: TimingSetup, side: Side, candidate: Candidate) -> FinishedBenchmark:
         with self._spent.on("references"):
@@ -311,12 +311,12 @@ class Benchmarker:
         """Return the result, confirmed in other processes where a baseline is nearly as quick."""
         own = candidate_times(found.benchmark).estimate
         seen = comparisons(found.benchmark, noise_floor=self._machine.noise_floor(own))
-        near = nearly_tied(seen, self._effort.near)
-        if not near:
+        nearly = nearly_tied(seen, self._effort.near_tie)
+        if not nearly:
             return found
         with self._spent.on("confirming"), contextlib.ExitStack() as ending:
             try:
-                benchmark = self._contest_anew(found, task_baselines, candidate, near, ending)
+                benchmark = self._contest_anew(found, task_baselines, candidate, nearly, ending)
             except SideError:
                 # The second look failed and says nothing; the first stands.
                 return found
@@ -327,7 +327,7 @@ class Benchmarker:
         found: FinishedBenchmark,
         task_baselines: TaskBaselines,
         candidate: Candidate,
-        near: Collection[str],
+        nearly: Collection[str],
         ending: contextlib.ExitStack,
     ) -> InterleavedBenchmark:
         """Benchmark once more, in processes that `ending` ends, without grading.
@@ -336,7 +336,7 @@ class Benchmarker:
         """
         sides = [_contestant(self._runner.open(candidate, mode="time"))]
         for side in found.benchmark.sides[1:]:
-            if side.name in near:
+            if side.name in nearly:
                 sides.append(task_baselines.fresh(side.name) or side)
         for side in sides:
             if side not in found.benchmark.sides:
@@ -362,7 +362,7 @@ class Benchmarker:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[DeviceWatch]:
-        with timing(self._runner.device):
+        with device_for_timing(self._runner.device):
             yield self._machine.watch()
 
     def _enough(self, benchmark: InterleavedBenchmark) -> bool:

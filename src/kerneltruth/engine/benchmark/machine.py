@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.device.ceilings import measure
-from kerneltruth.clock.device.lock import timing
+from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.device.nvml import open_telemetry
 from kerneltruth.clock.device.telemetry import NoTelemetry, Telemetry
 from kerneltruth.clock.integrity.disturbance import (
@@ -343,7 +343,7 @@ def known_machine(
     telemetry = by.telemetry(runner.device, root=root)
     facts = None if again else _stored(path)
     if facts is None:
-        with timing(runner.device):
+        with device_for_timing(runner.device):
             facts = MachineFacts(
                 ceilings=by.ceilings(
                     runner,

@@ -15,7 +15,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.timing import DeviceShare, KernelTime
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.child import alone
+from kerneltruth.runner.child import without_judge
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import KernelWork, Load, Observation, Rehearse
 from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs
@@ -64,8 +64,8 @@ def profile(
     )
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "messages"
-        alone.write(script, load, messages)
-        program = [sys.executable, "-m", "kerneltruth.runner.child.alone", str(script)]
+        without_judge.write(script, load, messages)
+        program = [sys.executable, "-m", "kerneltruth.runner.child.without_judge", str(script)]
         command = ncu_command(program, kernel=kernel, launches=LAUNCHES)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s)

@@ -125,7 +125,7 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
 def _baseline_time(
     s: Comparison, side: Side, setup: TimingSetup, machine: Machine, *, not_faster: bool
 ) -> BaselineTime:
-    near = machine.baseline(setup.task, setup.case, side, s.baseline_s)
+    limit = machine.baseline(setup.task, setup.case, side, s.baseline_s)
     return BaselineTime(
         us=s.baseline_s * 1e6,
         warm_us=_us(side.warm_s),
@@ -133,9 +133,9 @@ def _baseline_time(
         low=s.ratio.low,
         high=s.ratio.high,
         outcome="tie" if not_faster and s.outcome == "faster" else s.outcome,
-        efficiency=near.efficiency,
-        launches=near.launches,
-        remark=near.remark,
+        efficiency=limit.efficiency,
+        launches=limit.launches,
+        remark=limit.remark,
     )
 
 
@@ -245,15 +245,15 @@ def retimed(
     benchmark: InterleavedBenchmark,
     machine: Machine,
     *,
-    alone: Callable[[], None],
+    wait_for_end: Callable[[], None],
 ) -> ShapeTimes:
-    """Time beaten baselines of a shape once more; `alone` waits until the candidate is gone."""
+    """Time beaten baselines of a shape again; `wait_for_end` returns once the candidate ended."""
     # Baselines that restarted at a later shape have no buffers for this one any more.
     there = {side.name for side in benchmark.sides if side.buffers}
     beaten = [n for n, b in shape.baselines.items() if b.outcome == "faster" and n in there]
     if not beaten:
         return shape
-    alone()
+    wait_for_end()
     watch = machine.watch()
     watch.disturbance()
     look = retime_baselines(benchmark, beaten, capped="power_capped" in shape.flags)

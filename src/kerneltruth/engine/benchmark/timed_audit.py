@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from kerneltruth.clock.device.lock import timing
+from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.protocol.effort import RUN_EFFORT, Effort
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
@@ -213,7 +213,7 @@ class _Audit:
     ) -> Iterator[tuple[Task, CandidateTimes, float]]:
         """Yield each task's document and seconds; some tasks are prepared side by side."""
         parts = self._parts(max(1, min(PART, benchmarker.capacity // 2)), tell)
-        with timing(self._runner.device):
+        with device_for_timing(self._runner.device):
             now = next(parts, ())
             benchmarker.ready(now)
             while now:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.layouts import effective_layout
 from kerneltruth.documents.case import Case
 from kerneltruth.explain.localize.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
-from kerneltruth.explain.minimize.cases import RECIPES
+from kerneltruth.explain.minimize.cases import SIMPLEST_FIRST
 from kerneltruth.oracle.bounds import widening
 from kerneltruth.tasks.spec import Scalar
 
@@ -122,7 +122,7 @@ def _setting_claims(evidence: FailureEvidence, judged: list[Sibling]) -> Iterato
             plain=lambda c: replace(c, absent=()),
         )
     recipes = sorted({c.recipe for c in failed})
-    if not set(recipes) & set(RECIPES):
+    if not set(recipes) & set(SIMPLEST_FIRST):
         # Zeros hide most faults, and so do values that were written to be simple, so passing on
         # them says nothing about the others.
         silent = (*recipes, *CONSTANT_RECIPES)

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kerneltruth.cases.promised import domain_of
-from kerneltruth.cases.recipes import RECIPES as DRAWN
+from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.explain.minimize import boxes, shapes, values
 from kerneltruth.explain.minimize.search import MinimizeBudget, Pass, Shrunk, minimize
@@ -41,7 +41,7 @@ DTYPES = (
     "bool",
     "complex64",
 )
-RECIPES = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
+SIMPLEST_FIRST = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
 
 # Larger numbers are extreme: only a recipe of the extended domain draws them.
 MODERATE = 1e4
@@ -53,7 +53,7 @@ def key(case: Case, task: Task) -> tuple[Any, ...]:
     shape = shapes.order(tuple(n for _, n in case.dims))
     if not task.dims:
         shape = (0, values.elements(case, task), ())
-    by_value: tuple[Any, ...] = (1, _rank(RECIPES, case.recipe))
+    by_value: tuple[Any, ...] = (1, _rank(SIMPLEST_FIRST, case.recipe))
     if case.literals:
         by_value = (0, *values.order(case))
     return (
@@ -84,20 +84,20 @@ def domain(case: Case, task: Task) -> Domain:
     """Return the domain of the case, whatever it was made from."""
     if not case.literals:
         return domain_of(task, case)
-    drawn_so = DRAWN[case.recipe].domain == "core"
+    drawn_so = RECIPES[case.recipe].domain == "core"
     written = [v for _, tensor in case.literals for v in tensor]
     ordinary = all(math.isfinite(v) and (drawn_so or abs(v) <= MODERATE) for v in written)
     return domain_of(task, replace(case, recipe="uniform")) if ordinary else "extended"
 
 
-def settings(case: Case, task: Task, recipes: Sequence[str] = RECIPES) -> Iterator[Case]:
+def settings(case: Case, task: Task, recipes: Sequence[str] = SIMPLEST_FIRST) -> Iterator[Case]:
     """Yield the same shape with simpler attributes, inputs, dtype, layout or recipe."""
     attributes = {a.name: a.default for a in task.attributes if a.name in case.settings}
     optional = tuple(s.name for s in task.tensors if s.optional)
     # A dtype of the extended domain is no simpler than a main one: a kernel may refuse it.
     main = () if case.dtype in task.dtypes else task.extended_dtypes
     dtypes = _simpler(DTYPES, case.dtype, (*task.dtypes, *main))
-    drawn = _simpler(RECIPES, case.recipe, recipes) if not case.literals else []
+    drawn = _simpler(SIMPLEST_FIRST, case.recipe, recipes) if not case.literals else []
     plain = replace(
         case.with_attributes(**attributes),
         dtype=dtypes[0] if dtypes else case.dtype,
@@ -151,7 +151,7 @@ def passes(
         found = [partial(_other_forms, task=task)]
     # Plainer values sometimes need larger shapes, and the shape comes first; but if zeros fail,
     # values do not matter.
-    found.append(partial(settings, task=task, recipes=RECIPES[:1]))
+    found.append(partial(settings, task=task, recipes=SIMPLEST_FIRST[:1]))
     for i in range(len(task.dims)):
         found.append(_reshaping(task, partial(_lowered, index=i, blocks=tuple(blocks))))
     found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded)]

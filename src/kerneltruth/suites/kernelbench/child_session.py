@@ -138,19 +138,21 @@ class ProblemSession:
         )
         self._remote = Remote(candidate, runner, judges=judges)
         self._device = None if on_device is None else on_device.device
-        self._near = None if on_device is None else Remote(candidate, on_device, judges=judges)
+        self._remote_on_device = (
+            None if on_device is None else Remote(candidate, on_device, judges=judges)
+        )
         self._waiting = waiting or FewChildren()
 
     @property
     def has_device(self) -> bool:
         """Return whether large calls go to the candidates' device."""
-        return self._near is not None
+        return self._remote_on_device is not None
 
     def close(self) -> None:
         """End the children, if this process has any."""
         self._remote.close()
-        if self._near is not None:
-            self._near.close()
+        if self._remote_on_device is not None:
+            self._remote_on_device.close()
 
     def ask(self, what: str, *, deadline_s: float, **asked: Any) -> dict[str, Any]:
         """Return an answer that is JSON.
@@ -190,7 +192,7 @@ class ProblemSession:
             Rejected: the model raised, died or took too long.
         """
         request = {"what": "truth" if count is None else "draws", "count": count} | asdict(call)
-        if call.large and self._near is not None:
+        if call.large and self._remote_on_device is not None:
             try:
                 return self._there(request, tensors)
             except Rejected as refusal:
@@ -249,18 +251,18 @@ class ProblemSession:
         self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
         """Call the child on the device; if its memory is short, once more alone."""
-        assert self._near is not None
+        assert self._remote_on_device is not None
         assert self._device is not None
         shared = much_memory(self._device) if request["large"] else contextlib.nullcontext()
         try:
-            with shared, self._waiting.using(self._near):
-                return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
+            with shared, self._waiting.using(self._remote_on_device):
+                return self._remote_on_device.outputs(request, tensors, deadline_s=TRUTH_S)
         except Rejected as refusal:
             if not lacks_memory(str(refusal)):
                 raise
-        self._near.close()
-        with much_memory(self._device, alone=True), self._waiting.using(self._near):
-            return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
+        self._remote_on_device.close()
+        with much_memory(self._device, alone=True), self._waiting.using(self._remote_on_device):
+            return self._remote_on_device.outputs(request, tensors, deadline_s=TRUTH_S)
 
     def _on_cpu(self, call: ProblemCall, refusal: Rejected) -> None:
         """Fall back to the CPU if possible; a device without memory is not tried again.
@@ -271,6 +273,6 @@ class ProblemSession:
         if lacks_memory(str(refusal)):
             if not call.on_cpu:
                 raise Rejected(f"{refusal}; too many operations for float64 on a CPU") from refusal
-            if self._near is not None:
-                self._near.close()
-            self._near = None
+            if self._remote_on_device is not None:
+                self._remote_on_device.close()
+            self._remote_on_device = None

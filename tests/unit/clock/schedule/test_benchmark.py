@@ -865,7 +865,7 @@ def test_baselines_alone_run_some_batches_and_the_first_does_not_count(sides):
     benchmark = ready(sides)
     for child in children:
         child.asked.clear()
-    found = benchmark.alone(["eager"], 3)
+    found = benchmark.time_without_candidate(["eager"], 3)
     assert {name: len(batches) for name, batches in found.items()} == {"eager": 3}
     assert len(eager.of(RunBatch)) == 4
     assert not candidate.asked
@@ -884,4 +884,6 @@ def test_nothing_counts_before_a_device_has_settled(sides, clock):
         return send(message, **more)
 
     eager.request = slower_later
-    assert benchmark.alone(["eager"], 3, settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * 3}
+    assert benchmark.time_without_candidate(["eager"], 3, settle_s=0.02) == {
+        "eager": [pytest.approx(2e-5)] * 3
+    }

@@ -38,7 +38,7 @@ EFFORT = Effort(
     budget_s=0.0,
     memory_bytes=2**18,
     deadline_s=120.0,
-    near=0.0,
+    near_tie=0.0,
 )
 
 RIGHT = """

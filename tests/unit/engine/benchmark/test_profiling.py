@@ -68,7 +68,7 @@ def test_the_candidate_is_called_under_the_profiler(ncu):
     said = ncu(TABLE)
     seen_of("softmax")
     words = said.read_text()
-    assert "kerneltruth.runner.child.alone" in words
+    assert "kerneltruth.runner.child.without_judge" in words
     assert "--kernel-name softmax" in words
 
 

@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
@@ -61,12 +61,12 @@ def verdict(runner, tmp_path):
         task = suite.task("level1/1")
         candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
         cache = ExpectationCache(Policy())
-        controls = Controls(runner, cache, lambda task: suite.control(task.name))
+        checks = EagerChecks(runner, cache, lambda task: suite.control(task.name))
         with CandidateSession(
-            task, candidate, runner, cache, deadline_s=20, controls=controls
+            task, candidate, runner, cache, deadline_s=20, eager_checks=checks
         ) as session:
             *_, last = evaluate_cases(session, Plan(cases=6, compile=False))
-        controls.close()
+        checks.close()
         assert isinstance(last, AttemptEnded)
         return last.attempt.verdict
 

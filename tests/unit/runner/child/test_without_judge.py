@@ -8,7 +8,7 @@ import pytest
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.runner.child import alone
+from kerneltruth.runner.child import without_judge
 from kerneltruth.runner.protocol import Load
 from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs
 from kerneltruth.tasks.registry import find
@@ -44,11 +44,11 @@ def called(tmp_path):
             AllocateBuffers(count=3),
             inputs.refill(range(3), contents),
         )
-        alone.write(tmp_path / "messages", load, messages)
+        without_judge.write(tmp_path / "messages", load, messages)
         program = [
             sys.executable,
             "-m",
-            "kerneltruth.runner.child.alone",
+            "kerneltruth.runner.child.without_judge",
             str(tmp_path / "messages"),
         ]
         return subprocess.run(program, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 """Call a candidate in this process, for profilers: they cannot follow forks.
 
-`python -m kerneltruth.runner.child.alone FILE` reads a `Load`, then the messages that allocate and
-fill input buffers. There is no wall here, and nothing observed here counts.
+`python -m kerneltruth.runner.child.without_judge FILE` reads a `Load`, then the messages that
+allocate and fill input buffers. There is no wall here, and nothing observed here counts.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class _OwnCall:
     of_form: bool = False
 
 
-class Controls:
+class EagerChecks:
     """PyTorch's own functions, one at a time, in one child; candidates share a task's results.
 
     `source` returns PyTorch's own function as a candidate; None where a task has none.

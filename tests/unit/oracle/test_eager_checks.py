@@ -6,7 +6,7 @@ import pytest
 from scripted import RELU, ScriptedRunner, case_of, declare, returned, session_of
 
 from kerneltruth.documents.verdict import Failed, Passed, Void
-from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import Candidate
@@ -47,9 +47,9 @@ def writes(call):
 def tried(answer, control, *, declared=RELU, cases=24, **plan):
     session = session_of(declared, answer)
     runner = ScriptedRunner(control)
-    session.controls = Controls(runner, session.cache, lambda task: TORCH)
+    session.eager_checks = EagerChecks(runner, session.cache, lambda task: TORCH)
     *judged, ended = evaluate_cases(session, Plan(cases=cases, dtypes=("float32",), **plan))
-    session.controls.close()
+    session.eager_checks.close()
     return ended.attempt, [event.judgement for event in judged], runner
 
 
@@ -98,16 +98,16 @@ def test_pytorch_does_not_run_on_cases_that_pass():
 def test_a_case_is_put_to_pytorch_once_for_all_candidates_of_a_task():
     runner = ScriptedRunner(refuses)
     session = session_of(RELU, wrong)
-    controls = Controls(runner, session.cache, lambda task: TORCH)
+    checks = EagerChecks(runner, session.cache, lambda task: TORCH)
     expectation = session.cache.get(RELU, case_of(RELU))
     verdict = Failed(kind="value", detail="")
     for _ in range(2):
-        assert controls.objection(RELU, expectation, verdict, deadline_s=5) is not None
+        assert checks.objection(RELU, expectation, verdict, deadline_s=5) is not None
     assert (len(runner.calls), runner.opened) == (1, ["run"])
     other = session.cache.get(RELU, case_of(RELU, N=6))
-    controls.objection(RELU, other, verdict, deadline_s=5)
+    checks.objection(RELU, other, verdict, deadline_s=5)
     assert (len(runner.calls), runner.opened) == (2, ["run"])
-    controls.close(wait=True)
+    checks.close(wait=True)
     assert (runner.opened, runner.waited) == ([], [True])
 
 
@@ -116,13 +116,13 @@ def test_functions_of_our_own_follow_one_another_in_one_child(foreign, loaded):
     runner = ScriptedRunner(refuses)
     other = replace(declare("gelu(x[M, N])", lambda x: x.clamp(min=0)), foreign=foreign)
     session = session_of(RELU, wrong)
-    controls = Controls(runner, session.cache, lambda task: replace(TORCH, entry=task.entry))
+    checks = EagerChecks(runner, session.cache, lambda task: replace(TORCH, entry=task.entry))
     verdict = Failed(kind="value", detail="")
     for task in (RELU, other):
         expectation = session.cache.get(task, case_of(task))
-        assert controls.objection(task, expectation, verdict, deadline_s=5) is not None
+        assert checks.objection(task, expectation, verdict, deadline_s=5) is not None
     assert (runner.opened, runner.loaded_instead) == (["run"], loaded)
-    controls.close()
+    checks.close()
     # What a user's own code may leave behind stays in a process of its own.
     assert len(runner.waited) == 1 + foreign
 
