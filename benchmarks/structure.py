@@ -23,7 +23,7 @@ SOURCE = Path(os.environ.get("HOUSE_SOURCE", OWN))
 # What a module of the child keeps between calls, under the same name in each.
 IDIOMS = {"_State"}
 # Declarations of kernels and of tasks: data, however the code is built.
-DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
+DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|kernelbenchx|tritonbench|gpu|earlier|sentences)\b")
 
 TESTS = OWN.parents[1] / "tests"
 # Where tests replace a part of the package, how often, and why nothing is injected there. What is

@@ -8,6 +8,7 @@ from typing import Literal
 
 from kerneltruth.cases.recipes import RECIPES, benchmark_recipe
 from kerneltruth.documents.case import Case, Domain
+from kerneltruth.tasks.arguments import alike
 from kerneltruth.tasks.spec import Scalar, Task
 
 Kind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]
@@ -43,7 +44,7 @@ class Promise:
             case "dtype":
                 return case.dtype == self.name
             case "attribute":
-                return _alike(case.settings.get(self.name), self.value)
+                return alike(case.settings.get(self.name), self.value)
             case "absent":
                 return self.name in case.absent and case.dtype == self.value
             case "layout":
@@ -52,10 +53,6 @@ class Promise:
                 return case.recipe == self.name
             case "empty":
                 return 0 in case.sizes.values()
-
-
-def _alike(one: Scalar, other: Scalar) -> bool:
-    return type(one) is type(other) and one == other
 
 
 def promises_of(task: Task) -> tuple[Promise, ...]:

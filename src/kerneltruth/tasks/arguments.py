@@ -198,7 +198,7 @@ class Attribute:
     values: tuple[Scalar, ...]
 
     def __post_init__(self) -> None:
-        if not self.values or not _same(self.values[0], self.default):
+        if not self.values or not alike(self.values[0], self.default):
             raise DeclarationError(f"attribute {self.name!r}: the default must be the first value")
 
     @property
@@ -207,7 +207,7 @@ class Attribute:
         return self.name.startswith("_")
 
 
-def _same(one: Scalar, other: Scalar) -> bool:
+def alike(one: Scalar, other: Scalar) -> bool:
     """Return whether both are equal and of one type: 1, 1.0 and True differ for a kernel."""
     return type(one) is type(other) and one == other
 

@@ -16,6 +16,7 @@ from kerneltruth.tasks.arguments import (
     Role,
     Scalar,
     TensorSpec,
+    alike,
 )
 from kerneltruth.tasks.expressions import Rule, Variants, names_of, spread_out
 from kerneltruth.tasks.model import (
@@ -206,7 +207,7 @@ class Declaration:
 
     def _attribute(self, given: Given) -> Attribute:
         further = self.attributes.get(given.name, ())
-        others = (value for value in further if not _alike(value, given.default))
+        others = (value for value in further if not alike(value, given.default))
         return Attribute(name=given.name, default=given.default, values=(given.default, *others))
 
     def _typical(self, argument: Argument, defaults: Mapping[str, Scalar]) -> Argument:
@@ -289,7 +290,3 @@ def _said(promises: Promises, *, bitwise: bool) -> Iterator[str]:
         yield "The result is differentiable."
     if bitwise:
         yield "Equal calls return the same bits."
-
-
-def _alike(one: Scalar, other: Scalar) -> bool:
-    return type(one) is type(other) and one == other

@@ -269,7 +269,7 @@ def _with_whole(
     least = schema.choices[0].outline
 
     def holds(outline: Outline) -> bool:
-        return FIRST.holds(outline) or search_cost(outline) <= 2 * search_cost(least)
+        return FIRST.holds(outline) or searching.cost(outline) <= 2 * searching.cost(least)
 
     first = _cut(problem, search, own, holds)
     kept = None if first is None else _kept(session, first)
@@ -284,11 +284,6 @@ def _with_whole(
     if integers and timed is not None:
         timed = None if problem.function is None else _ranged(session, timed)
     return replace(schema, first=kept, whole=tuple(known.values()), timed=timed)
-
-
-def search_cost(outline: Outline) -> int:
-    """Estimate what a case costs."""
-    return outline.flops + outline.elements + outline.weights
 
 
 def _cut(

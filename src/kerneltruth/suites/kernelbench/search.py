@@ -123,7 +123,7 @@ class Search:
             made = self._compose(k, base, values, budget)
             if made is not None and all(made.outline.shapes != f.outline.shapes for f in found):
                 found.append(made)
-        return sorted(found, key=lambda f: _cost(f.outline))
+        return sorted(found, key=lambda f: cost(f.outline))
 
     def smallest(self) -> list[Found]:
         """Return the least sizes, alone and beside a larger one, to show a fault in; after `run`.
@@ -143,7 +143,7 @@ class Search:
             values = (2, 3, slot.get(base.constants))
             found += [made for n in values if (made := self._moved(least, slot, n)) is not None]
         by_shape = {f.outline.shapes: f for f in found}
-        return sorted(by_shape.values(), key=lambda f: _cost(f.outline))[:_SMALLEST]
+        return sorted(by_shape.values(), key=lambda f: cost(f.outline))[:_SMALLEST]
 
     def _moved(self, start: Found, slot: Slot, value: int) -> Found | None:
         constants = slot.put(start.constants, value)
@@ -212,7 +212,7 @@ class Search:
                 return None
             smaller = _put(constants, groups[largest], sizes[largest] // 2)
             made = self._attempt(smaller)
-            if made is None or not self._fits(made, own) or _cost(made) >= _cost(outline):
+            if made is None or not self._fits(made, own) or cost(made) >= cost(outline):
                 del groups[largest]
                 continue
             constants, outline = smaller, made
@@ -347,7 +347,8 @@ class Search:
         return derive(self._seed, purpose, slot.name, str(slot.places), str(k)) % n
 
 
-def _cost(outline: Outline) -> int:
+def cost(outline: Outline) -> int:
+    """Estimate what a case costs."""
     return outline.flops + outline.elements + outline.weights
 
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import gelu_by_formula
 from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
@@ -19,13 +20,6 @@ _LARGE_ROWS = ({"B": 1024, "N": 1024}, {"B": 4096, "N": 4096}, {"B": 8192, "N": 
 
 _ELEMENTWISE = {"float32": 1e-4, "float16": 5e-2}
 _PIECEWISE = {"float32": 1e-5, "float16": 1e-3}
-
-
-def _gelu_by_erf(input: Tensor, approximate: str) -> Tensor:
-    if approximate == "tanh":
-        inner = 0.7978845608028654 * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1 + torch.tanh(inner))
-    return 0.5 * input * (1 + torch.erf(input * 0.7071067811865476))
 
 
 def _elu_by_exp(input: Tensor, alpha: float) -> Tensor:
@@ -99,7 +93,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_UNIFORM,
         attributes={"approximate": ("tanh",)},
         tolerance=_ELEMENTWISE,
-        admissible=(_gelu_by_erf,),
+        admissible=(gelu_by_formula,),
         promises=Promises(recipes=("exp_edge",)),
     ),
     _task(

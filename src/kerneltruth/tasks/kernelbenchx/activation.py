@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import gelu_by_formula
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
@@ -23,14 +24,6 @@ _UNIFORM = {"M": 16, "N": 256}
 _NORMAL = Benchmark(dims=_UNIFORM, distribution="normal")
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 _GELU_FROM_EXACT = 8
-
-
-def gelu_by_erf(input: Tensor, approximate: str) -> Tensor:
-    """GELU as the textbook has it, in the input's own dtype throughout."""
-    if approximate == "tanh":
-        inner = 0.7978845608028654 * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1 + torch.tanh(inner))
-    return 0.5 * input * (1 + torch.erf(input * 0.7071067811865476))
 
 
 def _gelu(input: Tensor, approximate: str) -> Tensor:
@@ -87,7 +80,7 @@ def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
         benchmark=_UNIFORM,
         dtypes=dtypes,
         attributes={"approximate": ("tanh",)},
-        admissible=(gelu_by_erf,),
+        admissible=(gelu_by_formula,),
         perf=_LARGE,
         promises=Promises(recipes=("exp_edge",)),
     )

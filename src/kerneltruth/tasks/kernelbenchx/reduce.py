@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import gelu_by_formula
 from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import (
     Benchmark,
@@ -75,13 +76,6 @@ def _std(
     return torch.sqrt(squares / max(count - correction, 0))
 
 
-def _gelu_by_erf(input: Tensor, approximate: str) -> Tensor:
-    if approximate == "tanh":
-        inner = 0.7978845608028654 * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1 + torch.tanh(inner))
-    return 0.5 * input * (1 + torch.erf(input * 0.7071067811865476))
-
-
 def _minimum(values: Tensor, dim: int | None, keepdim: bool) -> Tensor | tuple[Tensor, Tensor]:
     if dim is None:
         return values.min()
@@ -98,7 +92,7 @@ def _min_gelu(
 def _min_gelu_by_erf(
     input: Tensor, dim: int | None, keepdim: bool, approximate: str
 ) -> Tensor | tuple[Tensor, Tensor]:
-    return _minimum(_gelu_by_erf(input, approximate), dim, keepdim)
+    return _minimum(gelu_by_formula(input, approximate), dim, keepdim)
 
 
 def _points_at(values: Tensor, evidence: Evidence, slack: float) -> Iterator[Claim]:
