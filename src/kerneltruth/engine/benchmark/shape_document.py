@@ -76,16 +76,17 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
     # Otherwise its host was ahead of the device, and no figure contains the launch.
     launch_s = benchmark.sides[0].launch_s if benchmark.sides[0].waits else None
     limits = machine.limits(setup.task, setup.case, own.estimate, launch_s, binaries=kernels[0])
-    flags = list(dict.fromkeys([*limits.flags, *watch.flags(benchmark)]))
-    if any(waits_for_hosts(benchmark, side) for side in benchmark.sides[1:]):
-        flags.append(HOST_BOUND)
-    if any(s.outcome != f.outcome for s, f in zip(against, first, strict=True)):
-        flags.append(PROCESSES_DIFFER)
-    if is_suspect(benchmark):
-        flags.append("timing_suspect")
+    seen = (*limits.flags, *watch.flags(benchmark))
     graded = setup.graded(benchmark)
-    if graded.not_graded:
-        flags.append(NOT_GRADED)
+    differ = any(s.outcome != f.outcome for s, f in zip(against, first, strict=True))
+    doubts = {
+        HOST_BOUND: any(waits_for_hosts(benchmark, side) for side in benchmark.sides[1:]),
+        PROCESSES_DIFFER: differ,
+        "timing_suspect": is_suspect(benchmark),
+        NOT_GRADED: graded.not_graded,
+    }
+    holding = (flag for flag, holds in doubts.items() if holds)
+    flags = tuple(dict.fromkeys([*seen, *holding]))
     not_faster = not {*flags}.isdisjoint({*CONTRADICTED, NOT_GRADED})
     return ShapeTimes(
         case=setup.case,
@@ -118,7 +119,7 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
         },
         repeated=tuple(benchmark.disturbed),
         conditions=watch.conditions(),
-        flags=tuple(flags),
+        flags=flags,
     )
 
 

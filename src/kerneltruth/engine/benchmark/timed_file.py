@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
@@ -80,21 +81,10 @@ def _time_file(
         cold=True,
         sources=baseline_sources,
     )
-    try:
+    with contextlib.closing(benchmarker):
         yield Step(done=0, total=1, text=f"timing {task.key}")
-        shapes = benchmarker.shapes(task, candidate, dtype=dtype)
-        timed = yield from _as_steps(shapes)
-    finally:
-        benchmarker.close()
-    largest = timed_cases(task, dtype=dtype)[-1]
-    profiled: tuple[ProfiledKernel, ...] | UnsetType = UNSET
-    if options.profile:
-        yield Step(done=0, total=1, text="profiling")
-        profiled = _profiled(candidate, task, largest, device=runner.device, timed=timed)
-    kernel: DeviceShare | UnsetType = UNSET
-    if options.kernels:
-        yield Step(done=0, total=1, text="looking at which kernels take the time")
-        kernel = device_share(runner, candidate, task, largest)
+        timed = yield from _as_steps(benchmarker.shapes(task, candidate, dtype=dtype))
+    profiled, kernel = yield from _look_inside(options, runner, candidate, task, timed)
     own = {**structs.asdict(timed), "seconds": time.monotonic() - start}
     document = TimeDocument(
         task=task.key,
@@ -109,6 +99,26 @@ def _time_file(
     if options.out is not None:
         _write(options, document)
     return document
+
+
+def _look_inside(
+    options: TimeRequest,
+    runner: Runner,
+    candidate: Candidate,
+    task: Task,
+    timed: CandidateTimes,
+) -> Generator[Step, None, tuple[tuple[ProfiledKernel, ...] | UnsetType, DeviceShare | UnsetType]]:
+    """Return what profilers say of the largest shape, as far as they are asked."""
+    largest = timed_cases(task, dtype=_dtype(options.dtype, task))[-1]
+    profiled: tuple[ProfiledKernel, ...] | UnsetType = UNSET
+    kernel: DeviceShare | UnsetType = UNSET
+    if options.profile:
+        yield Step(done=0, total=1, text="profiling")
+        profiled = _profiled(candidate, task, largest, device=runner.device, timed=timed)
+    if options.kernels:
+        yield Step(done=0, total=1, text="looking at which kernels take the time")
+        kernel = device_share(runner, candidate, task, largest)
+    return profiled, kernel
 
 
 def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str) -> None:

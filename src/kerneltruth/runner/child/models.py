@@ -10,7 +10,6 @@ its constructor, which draws at the reference's seed.
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -26,6 +25,7 @@ CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
 FILLED = "model.filled"
 WEIGHTS = "weights."
+_SAID = (CONSTRUCTED, CALLED, FILLED)
 # The message if the judge's weights do not fit a model.
 NO_PLACE = "the model has no parameter for the weight"
 
@@ -39,7 +39,7 @@ def is_described(arguments: Sequence[Offered]) -> bool:
 
 def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
     """Return the model's own inputs, among the arguments that describe it."""
-    others = [a for a in arguments if a.name not in (CONSTRUCTED, CALLED, FILLED)]
+    others = [a for a in arguments if a.name not in _SAID]
     return [a.value for a in others if not a.name.startswith(WEIGHTS)]
 
 
@@ -61,23 +61,17 @@ def build(
         AttributeError: it lacks a requested buffer.
     """
     inputs = inputs_of(arguments)
-    weights: dict[str, torch.Tensor] = {}
-    passed: Sequence[Any] = ()
-    training, updated = None, ()
-    filled: dict[str, float] = {}
-    for a in arguments:
-        if a.name == CONSTRUCTED:
-            passed = ast.literal_eval(a.value)
-        elif a.name == FILLED:
-            filled = ast.literal_eval(a.value)
-        elif a.name == CALLED:
-            training, updated = operator.itemgetter("training", "updated")(
-                ast.literal_eval(a.value)
-            )
-        elif a.name.startswith(WEIGHTS) and a.value is not None:
-            weights[a.name.removeprefix(WEIGHTS)] = a.value.detach().cpu().clone()
+    said = {a.name: ast.literal_eval(a.value) for a in arguments if a.name in _SAID}
+    called = said.get(CALLED, {})
+    training, updated = called.get("training"), called.get("updated", ())
+    weights: dict[str, torch.Tensor] = {
+        a.name.removeprefix(WEIGHTS): a.value.detach().cpu().clone()
+        for a in arguments
+        if a.name.startswith(WEIGHTS) and a.value is not None
+    }
     # A layer that uses statistics of each batch need not keep any.
     needed = training is False or bool(updated)
+    passed, filled = said.get(CONSTRUCTED, ()), said.get(FILLED, {})
     model = _with_weights(kind, passed, weights, filled, keeps_statistics=needed)
     if isinstance(model, torch.nn.Module):
         tensors = (t for t in (*weights.values(), *inputs) if isinstance(t, torch.Tensor))
