@@ -23,7 +23,9 @@ SOURCE = Path(os.environ.get("HOUSE_SOURCE", OWN))
 # What a module of the child keeps between calls, under the same name in each.
 IDIOMS = {"_State"}
 # Declarations of kernels and of tasks: data, however the code is built.
-DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|kernelbenchx|tritonbench|gpu|earlier|sentences)\b")
+DECLARATIONS = re.compile(
+    r"corpus/|tasks/(core|suite|kernelbenchx|tritonbench|gpu|earlier|sentences)\b"
+)
 
 TESTS = OWN.parents[1] / "tests"
 # Where tests replace a part of the package, how often, and why nothing is injected there. What is
@@ -130,15 +132,16 @@ def patches(path: Path) -> list[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kerneltruth"):
             own |= {alias.asname or alias.name for alias in node.names}
-    return [node.lineno for node in ast.walk(tree) if _patched(node) in own]
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call.lineno for call in calls if _patched(call) in own]
 
 
-def _patched(node: ast.AST) -> str | None:
+def _patched(call: ast.Call) -> str | None:
     """The first name of what a call of `setattr` or `patch` replaces a part of."""
     names = ("setattr", "patch", "object")
-    if not (isinstance(node, ast.Call) and getattr(node.func, "attr", None) in names and node.args):
+    if not (getattr(call.func, "attr", None) in names and call.args):
         return None
-    target = node.args[0]
+    target = call.args[0]
     text = target.value if isinstance(target, ast.Constant) else ast.unparse(target)
     return str(text).partition(".")[0]
 
