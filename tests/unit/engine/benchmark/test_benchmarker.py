@@ -224,7 +224,7 @@ def test_the_cost_before_the_steady_state_is_reported(timed):
 @pytest.mark.parametrize("near", [float("inf"), 0.0], ids=["near", "far"])
 def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(benchmarker, near):
     slow = RIGHT.replace("    return e", "    for _ in range(200): e = e + 0.0\n    return e")
-    document = benchmarker("eager", effort=replace(EFFORT, near=near)).time(TASK, of(slow))
+    document = benchmarker("eager", effort=replace(EFFORT, near_tie=near)).time(TASK, of(slow))
     assert {s.baselines["eager"].outcome for s in document.shapes} == {"slower"}
     assert ("confirming" in document.spent) is (near > 0)
     assert not any("processes_differ" in s.flags for s in document.shapes)
@@ -427,7 +427,7 @@ def test_a_baseline_without_buffers_is_not_timed_again(buffers):
     benchmark = Alone(None, sides=sides, inputs=None, effort=EFFORT, rng=stream(1, "again"))
     beaten = document(ShapeTimes, baselines={"eager": document(BaselineTime, outcome="faster")})
     gone = []
-    shape = retimed(beaten, benchmark, Machine(), alone=lambda: gone.append(True))
+    shape = retimed(beaten, benchmark, Machine(), wait_for_end=lambda: gone.append(True))
     assert gone == [True] * bool(buffers)
     assert benchmark.asked == [["eager"]] * bool(buffers)
     assert ("alone" in plain(shape)) is bool(buffers)
@@ -546,7 +546,7 @@ class Alone(OneClock):
         super().__init__(**how)
         self.seconds_alone, self.asked = seconds, []
 
-    def alone(self, names, batches, *, settle_s=0.0):
+    def time_without_candidate(self, names, batches, *, settle_s=0.0):
         self.asked.append(names)
         if self.seconds_alone is None:
             raise SideError("eager", GONE)
