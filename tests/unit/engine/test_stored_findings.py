@@ -14,8 +14,21 @@ TASK = find("softmax")
 (CASE,) = generate(TASK, seed=0, count=1)
 
 
-def test_a_case_of_the_task_fits():
-    refuse_unfit(Path("f.json"), TASK, CASE)
+def refusal(task, case):
+    """What a case is refused with, or nothing."""
+    try:
+        return refuse_unfit(Path("f.json"), task, case)
+    except UserError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", ["softmax", "kernelbenchx/conv2d"])
+def test_no_case_that_a_strategy_makes_is_refused(name):
+    task = find(name)
+    cases = [*generate(task, seed=0, count=60, device="cpu")]
+    assert len({(c.dtype, c.layout, c.recipe, c.absent) for c in cases}) > 20
+    assert any(c.absent for c in cases) == any(t.may_be_absent for t in task.tensors)
+    assert [said for case in cases if (said := refusal(task, case))] == []
 
 
 @pytest.mark.parametrize(
