@@ -2,8 +2,9 @@
 # again when the pins or the project's own declaration change.
 #
 #   make audit [ARGS="--json"]   judge the built-in corpus
-#   make test  [ARGS="-k name"]  run the tests; brings a browser for those of the page, where it can
+#   make test  [ARGS="-k name"]  run the tests, of sweeps a sample; brings a browser, where it can
 #   make test-fast               those marked `fast`: no process, judge, GPU, browser, Ray or network
+#   make test-all                all tests, with all of each sweep
 #   make lint                    formatting, style, types, direction of imports, names, links of documents
 #   make docs                    build the site of docs/ in build/site; a broken link fails
 #   make bench                   run the scripts that produce figures of docs/results
@@ -21,7 +22,7 @@ PINS   := requirements/audit.txt requirements/constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help audit test test-fast lint docs bench compat compat-fast study clean
+.PHONY: help audit test test-all test-fast lint docs bench compat compat-fast study clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -34,9 +35,12 @@ audit: $(VENV)/.audit
 # Groups of tests go to the processes in the order of the folders, which has the longest first.
 PARALLEL := -n auto --maxprocesses 8 --no-loadscope-reorder
 # Python keeps what it compiles: each process would else compile all tests again.
-test test-fast: export PYTHONDONTWRITEBYTECODE :=
+test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.test $(VENV)/.browser
+	@$(BIN)/python -m pytest -q $(PARALLEL) --sample $(ARGS)
+
+test-all: $(VENV)/.test $(VENV)/.browser
 	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)
 
 test-fast: $(VENV)/.test

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sampling import in_sample
+
 pytest_plugins = ["pytester"]
 
 # Threads of several test processes on a few cores wait for each other in busy loops.
@@ -34,6 +36,10 @@ def pytest_itemcollected(item):
         item.add_marker(name)
     if not any(map(item.get_closest_marker, ("processes", "sweep"))):
         item.add_marker("fast")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--sample", action="store_true", help="run a part of each sweep")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -82,7 +88,9 @@ def runner():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say in one line that the page went untested: a skip of all its tests is easily missed."""
+    """Say in a line each what went untested: a skip of all its tests is easily missed."""
+    if terminalreporter.config.option.sample:
+        terminalreporter.write_line("a part of each sweep was run; `make test-all` runs them whole")
     skipped = terminalreporter.stats.get("skipped", [])
     page = [r for r in skipped if r.nodeid.startswith("tests/browser/")]
     if page:
@@ -92,6 +100,10 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_collection_modifyitems(config, items):
+    if config.option.sample:
+        sample = [*in_sample(items)]
+        config.hook.pytest_deselected(items=[*{*items}.difference(sample)])
+        items[:] = sample
     items.sort(key=lambda item: item.path.name not in FIRST)
     gpu_items = [item for item in items if item.get_closest_marker("gpu")]
     if not gpu_items:

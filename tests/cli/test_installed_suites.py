@@ -102,8 +102,9 @@ def test_its_references_prove_its_tasks_and_are_the_eager_baseline(
     ran = process("audit", *given, "--cases", 6, env={"PYTHONPATH": path})
     assert json.loads(ran.out)["summary"]["hold"] == 2
     right = candidate("def center(x):\n    return x - x.mean(-1, keepdim=True)\n")
-    ran = process("time", right, "--task", "center", *given, env={"PYTHONPATH": path})
-    assert '"eager"' in ran.out
+    how = ("--task", "center", "--against", "eager", "--budget", 0)
+    ran = process("time", right, *how, *given, env={"PYTHONPATH": path})
+    assert [[*shape["baselines"]] for shape in json.loads(ran.out)["shapes"]] == [["eager"]]
 
 
 @pytest.mark.parametrize(

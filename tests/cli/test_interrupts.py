@@ -147,9 +147,9 @@ def test_an_interrupt_while_libraries_load_is_heeded_however_often_it_comes(begi
 def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, kt, tmp_path):
     run = tmp_path / "run"
     log = run / "results.jsonl"
-    names = ("relu", "relu_strided", "relu_nan_swallowed", "silu", "softmax", "gelu", "elu", "tanh")
+    names = ("relu", "relu_strided", "relu_nan_swallowed", "silu", "softmax")
     only = [word for name in names for word in ("--only", name)]
-    options = ("--no-peer-checks", "--device", "cpu", "--cases", "24", "--out", run)
+    options = ("--no-peer-checks", "--device", "cpu", "--cases", "12", "--out", run)
     arguments = ("audit", *only, *options)
     first = begin(*arguments)
     # The second line says that the first is whole: one that is being written may be taken back.

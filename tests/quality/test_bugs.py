@@ -5,8 +5,10 @@ import pytest
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.documents.verdict import is_bad
 from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.tasks.core import TASKS
 
 BREAKS = {e.name: e.breaks for e in ENTRIES if e.role == "bug"}
+TRAITS = {e.name: (e.breaks, TASKS[e.task].category) for e in ENTRIES}
 BUGS = [e.name for e in sorted(ENTRIES, key=lambda e: e.task) if e.role == "bug"]
 
 CASES = AuditRequest().cases
@@ -16,6 +18,7 @@ def test_the_corpus_has_at_least_34_bugs():
     assert len(set(BUGS)) >= 34
 
 
+@pytest.mark.sampled(by=lambda name: TRAITS[name])
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_caught(evaluate, name):
     attempt = evaluate(name, cases=CASES)

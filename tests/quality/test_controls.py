@@ -4,9 +4,11 @@ import pytest
 
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.documents.verdict import Passed
+from kerneltruth.tasks.core import TASKS
 
 # In the order of their tasks, since kernels of one task share what is expected of them.
 CONTROLS = [e.name for e in sorted(ENTRIES, key=lambda e: e.task) if e.role == "control"]
+CATEGORIES = {e.name: TASKS[e.task].category for e in ENTRIES}
 
 CASES = 10
 
@@ -23,6 +25,7 @@ def kernel_is_own(attempt):
     return fact.probe == "needed" and attempt.profile["kernel"].status == "held"
 
 
+@pytest.mark.sampled(by=lambda name: [CATEGORIES[name]])
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_is_clean(evaluate, name):
     # Another seed than the audit's, so that the two do not judge the same cases.

@@ -69,6 +69,7 @@ def attempt(evaluator):
     return judge
 
 
+@pytest.mark.sampled(by=lambda seed, fault, kind: [seed, str(fault)])
 @pytest.mark.parametrize("seed", [SEEDED, CLOCKED])
 @pytest.mark.parametrize(
     ("fault", "kind"),

@@ -194,6 +194,13 @@ def test_every_strategy_that_can_has_a_case():
     assert every_task(without_a_case) == {}
 
 
+def traits(key):
+    """What a task has in common with others that are judged alike."""
+    task = TASKS[key]
+    return (task.suite, task.category), *(output.compare for output in task.outputs)
+
+
+@pytest.mark.sampled(by=traits)
 @pytest.mark.parametrize("key", TASKS)
 def test_pytorch_is_right(key, evaluator, cache):
     task = TASKS[key]

@@ -240,7 +240,9 @@ class Judge:
             EnvironmentFault: it cannot be timed here.
 
         Examples:
-            >>> timing = judge.time(relu, task="relu", against=("eager",), budget=0.05)
+            >>> twice = kt.task("twice(x[M])", dims={"M": "batch"}, reference=lambda x: 2 * x)
+            >>> own = "def twice(x): return x + x"
+            >>> timing = judge.time(own, task=twice, against=("eager",), budget=0.05)
             >>> timing.shapes[0].baselines["eager"].outcome in ("faster", "tie", "slower")
             True
         """

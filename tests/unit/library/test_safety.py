@@ -303,6 +303,7 @@ def test_a_forked_child_judges_with_a_server_of_its_own():
     assert ran.stderr == ""
 
 
+@pytest.mark.sampled(by=lambda use: [("used", use != ""), ("shared", "kt.check" in use)])
 @pytest.mark.parametrize(
     "use",
     [

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from kerneltruth.runner import zygote_client
 from kerneltruth.runner.extensions import building
 from kerneltruth.runner.extensions import headers as kit
 from kerneltruth.runner.unsupported import UnsupportedError
-from kerneltruth.runner.zygote_client import zygote_environment
 
 pytestmark = pytest.mark.processes
 
@@ -327,20 +327,22 @@ def compiler(name):
 
 @pytest.fixture
 def remembered(request):
-    """What PyTorch's own build gives, kept between runs for as long as nothing of it changes.
+    """What a build gives, kept between runs for as long as nothing that it reads changes.
 
-    All of its headers take half a minute of a core, and none of this project's code is in them.
+    Two builds with all of PyTorch's headers take half a minute of a core each.
     """
     kept = getattr(request.config, "cache", None)
 
     def of(make, *inputs):
         about = [torch.__version__, sys.version, *map(str, inputs)]
-        name = f"{request.node.name}/{hashlib.sha256(repr(about).encode()).hexdigest()}"
-        found = kept.get(f"full_headers/{name}", None) if kept else None
+        name = (
+            f"{request.node.name}/{make.args[0]}/{hashlib.sha256(repr(about).encode()).hexdigest()}"
+        )
+        found = kept.get(f"builds/{name}", None) if kept else None
         if found is None:
             found = make()
             if kept:
-                kept.set(f"full_headers/{name}", found)
+                kept.set(f"builds/{name}", found)
         return found
 
     return of
@@ -349,6 +351,13 @@ def remembered(request):
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 INCLUDE = Path(torch.__file__).parent / "include"
+# What a build with few headers reads, but for PyTorch's: all of what may change its results.
+READS = [*Path(building.__file__).parent.rglob("*.*"), Path(zygote_client.__file__)]
+
+
+def own_sources():
+    """The sources of this project that a build with few headers depends on."""
+    return [path.read_text() for path in sorted(READS) if path.suffix in (".py", ".h")]
 
 
 @pytest.fixture(scope="module")
@@ -421,16 +430,17 @@ def test_device_code_is_the_same_with_few_headers(folders, tmp_path, remembered)
         # The hash of all that was read, by which nvcc tells files apart.
         return re.sub("[0-9a-f]{8}(?=_7_cuda_cu_)", "", text)
 
-    full = remembered(lambda: compiled("full"), DEVICE, compiler("nvcc"), compiler("c++"))
+    inputs = (DEVICE, compiler("nvcc"), compiler("c++"))
+    full = remembered(partial(compiled, "full"), *inputs)
     assert "ex2.approx" in full
-    assert compiled("lean") == full
+    assert remembered(partial(compiled, "lean"), *inputs, *own_sources()) == full
 
 
 def test_extensions_of_both_builds_answer_alike(tmp_path, remembered):
     if shutil.which("ninja") is None or shutil.which("c++") is None:
         pytest.skip("needs ninja and a C++ compiler")
     script = Path(__file__).with_name("both_builds.py")
-    environment = zygote_environment(interpret=False, hide_cuda=True)
+    environment = zygote_client.zygote_environment(interpret=False, hide_cuda=True)
     environment |= {"TORCH_EXTENSIONS_DIR": str(tmp_path / "extensions"), "HOME": str(tmp_path)}
 
     def answers(kind):
@@ -440,8 +450,9 @@ def test_extensions_of_both_builds_answer_alike(tmp_path, remembered):
         )
         return ran.stdout.splitlines()
 
-    full = remembered(lambda: answers("full"), script.read_text(), compiler("c++"))
-    lean = answers("lean")
+    inputs = (script.read_text(), compiler("c++"))
+    full = remembered(partial(answers, "full"), *inputs)
+    lean = remembered(partial(answers, "lean"), *inputs, *own_sources())
     assert (lean[0], full[0]) == ("lean: True", "lean: False")
     assert len(full) > 30
     assert lean[1:] == full[1:]

@@ -1,0 +1,39 @@
+"""A sample has every trait of a sweep, and all that is no sweep."""
+
+from types import SimpleNamespace
+
+from sampling import in_sample
+
+WORDS = ("relu values", "relu shapes", "gelu values", "relu values", "gelu shapes", "tanh dtypes")
+
+
+def item(nodeid, by=None, **parameters):
+    mark = SimpleNamespace(kwargs={"by": by}) if by else None
+    return SimpleNamespace(
+        nodeid=nodeid,
+        callspec=SimpleNamespace(params=parameters),
+        get_closest_marker=lambda name: mark if name == "sampled" else None,
+    )
+
+
+def sweep(function):
+    return [item(f"{function}[{w}]", by=lambda word: word.split(), word=w) for w in WORDS]
+
+
+def words(items):
+    return [each.callspec.params["word"] for each in items]
+
+
+def test_an_item_is_taken_if_it_has_a_trait_that_none_before_it_has():
+    taken = words(in_sample(sweep("f")))
+    assert taken == ["relu values", "relu shapes", "gelu values", "tanh dtypes"]
+    assert {t for w in taken for t in w.split()} == {t for w in WORDS for t in w.split()}
+
+
+def test_each_sweep_has_a_sample_of_its_own():
+    assert len([*in_sample([*sweep("f"), *sweep("g")])]) == 8
+
+
+def test_what_is_no_sweep_is_taken():
+    plain = [item("f[1]"), item("f[2]")]
+    assert [*in_sample(plain)] == plain
