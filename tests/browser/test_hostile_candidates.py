@@ -24,6 +24,7 @@ def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     assert asked == [hostile.address]
 
 
+@pytest.mark.sampled(by=lambda shown, **width: [shown, *width.values()])
 @pytest.mark.parametrize(
     "shown",
     [

@@ -48,6 +48,7 @@ def test_the_summary_says_what_the_analysis_says(visit, study):
     assert visit.text(".tile[data-part=exe] .counts") == right_said(study.material.study.answers)
 
 
+@pytest.mark.sampled(by=lambda filters, belongs, **width: [str(filters), *width.values()])
 @pytest.mark.parametrize(
     ("filters", "belongs"),
     [
