@@ -39,6 +39,16 @@ def judge():
         yield made
 
 
+@pytest.fixture(scope="module")
+def alone():
+    """A judge with one worker, and its server, for what is done to them; the last test ends it."""
+    before = servers()
+    with kt.Judge(device="cpu", workers=1, targets=()) as made:
+        made.check(RIGHT, **FEW)
+        (server,) = servers() - before
+        yield made, server
+
+
 def script(text, *, timeout=60, **how):
     """Run a program that uses the library; return its end and what it printed."""
     program = "import os, subprocess, sys, threading, time\nfrom pathlib import Path\n"
@@ -154,7 +164,7 @@ def test_an_async_stream_that_is_left_drops_the_rest(judge):
     assert judge.check(RIGHT, **FEW).passed
 
 
-def test_a_cancelled_check_frees_its_judge():
+def test_a_cancelled_check_frees_its_judge(alone):
     async def cancelled(judge):
         slow = asyncio.create_task(judge.acheck(SLOW, **FEW))
         await asyncio.sleep(0.5)
@@ -163,11 +173,9 @@ def test_a_cancelled_check_frees_its_judge():
             await slow
         return await judge.acheck(RIGHT, **FEW)
 
-    with kt.Judge(device="cpu", workers=1, targets=()) as judge:
-        judge.check(RIGHT, **FEW)
-        start = time.monotonic()
-        assert asyncio.run(cancelled(judge)).passed
-        assert time.monotonic() - start < 20
+    start = time.monotonic()
+    assert asyncio.run(cancelled(alone[0])).passed
+    assert time.monotonic() - start < 20
 
 
 def test_a_stream_yields_what_ends_first_and_keeps_places(judge):
@@ -226,41 +234,46 @@ def test_a_judge_that_is_closed_while_its_server_starts_leaves_none():
         judge.check(RIGHT, **FEW)
 
 
-def test_a_dead_server_is_one_clear_line():
-    before = servers()
-    with kt.Judge(device="cpu", workers=1, targets=()) as judge:
+def test_a_killed_process_between_judge_and_kernels_is_replaced(alone):
+    judge, server = alone
+    (zygote,) = [line for line in below(server) if "runner.zygote" in line]
+    os.kill(int(zygote.split()[1]), signal.SIGKILL)
+
+    assert judge.check(RIGHT, **FEW).passed
+
+
+def test_a_dead_server_is_one_clear_line(alone):
+    judge, server = alone
+    os.kill(server, signal.SIGKILL)
+    eventually(lambda: not alive(server))
+    with pytest.raises(kt.EnvironmentFault, match="the judging server is gone: killed by SIGKILL"):
         judge.check(RIGHT, **FEW)
-        (server,) = servers() - before
-        os.kill(server, signal.SIGKILL)
-        eventually(lambda: not alive(server))
-        with pytest.raises(
-            kt.EnvironmentFault, match="the judging server is gone: killed by SIGKILL"
-        ):
-            judge.check(RIGHT, **FEW)
 
 
-def test_a_killed_process_between_judge_and_kernels_is_replaced():
-    before = servers()
-    with kt.Judge(device="cpu", workers=1, targets=()) as judge:
-        judge.check(RIGHT, **FEW)
-        (server,) = servers() - before
-        (zygote,) = [line for line in below(server) if "runner.zygote" in line]
-        os.kill(int(zygote.split()[1]), signal.SIGKILL)
-
-        assert judge.check(RIGHT, **FEW).passed
-
-
-def test_a_dead_shared_server_is_replaced():
+@pytest.fixture(scope="module")
+def shared():
+    """A program that judges with the shared server, kills it, and judges again: what it says."""
     ran = script("""
-        kt.check(RIGHT, device="cpu", **FEW)
+        print("kerneltruth.library" in sys.modules)
+        report = kt.check(RIGHT, device="cpu", **FEW)
+        str(report), repr(report), report.to_json(), report.findings
+        print("torch" in sys.modules, "numpy" in sys.modules)
         (server,) = servers()
         os.kill(server, 9)
         while alive(server):
             time.sleep(0.01)
         print(kt.check(RIGHT, device="cpu", **FEW).verdict)
     """)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    return ran.stdout.splitlines()
 
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("pass\n", "", 0)
+
+def test_a_dead_shared_server_is_replaced(shared):
+    assert shared[2:] == ["pass"]
+
+
+def test_neither_the_import_nor_a_report_needs_torch(shared):
+    assert shared[:2] == ["False", "False False"]
 
 
 def test_a_device_that_is_not_there_is_one_clear_line():
@@ -392,17 +405,6 @@ def test_a_caller_may_ignore_that_its_children_end():
     """)
 
     assert (ran.stdout, ran.stderr, ran.returncode) == ("pass\npass\n", "", 0)
-
-
-def test_neither_the_import_nor_a_report_needs_torch():
-    ran = script("""
-        print("kerneltruth.library" in sys.modules)
-        report = kt.check(RIGHT, device="cpu", **FEW)
-        str(report), repr(report), report.to_json(), report.findings
-        print("torch" in sys.modules, "numpy" in sys.modules)
-    """)
-
-    assert ran.stdout.splitlines() == ["False", "False False"]
 
 
 def test_a_script_without_a_main_guard_is_not_run_again(tmp_path):
