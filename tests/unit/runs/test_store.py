@@ -17,7 +17,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import CandidateRef, Digests, Finding, Manifest
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
-from kerneltruth.runs import ledger
+from kerneltruth.runner.regular_file import MOST_BYTES
 from kerneltruth.runs.files import writing
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import FOLDERS, RunStore, load_snapshot
@@ -438,9 +438,8 @@ def test_a_run_of_an_earlier_version_is_continued_and_its_lines_are_kept_safe_th
         RunStore.open(run.path, keep=dict)
 
 
-def test_a_line_that_never_ends_is_damaged_and_not_read_whole(run, monkeypatch):
-    monkeypatch.setattr(ledger, "MOST_BYTES", 1000)
+def test_a_line_that_never_ends_is_damaged_and_not_read_whole(run):
     path = run.path / "results.jsonl"
-    path.write_text('{"key":"' + "a" * 2000 + '"}\n')
+    path.write_text('{"key":"' + "a" * MOST_BYTES + '"}\n')
     with pytest.raises(UserError, match="line 1 is damaged"):
         RunStore.open(run.path, keep=dict)
