@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kerneltruth.cli import options
 from kerneltruth.cli.application import app
-from kerneltruth.errors import Interrupted
+from kerneltruth.errors import Interrupted, UserError
 from kerneltruth.report import exit_codes
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ Budget = Annotated[
     float | None,
     typer.Option("--budget", min=0.0, help="Seconds after which an audit of --suite ends."),
 ]
+Exploits = Annotated[
+    bool,
+    typer.Option("--exploits", help="In place of the corpus, try candidates that cheat."),
+]
 PeerChecks = Annotated[bool, typer.Option(help="Run the peers' checks on the same kernels.")]
 
 
@@ -41,7 +45,7 @@ def audit(
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     isolation: options.Isolation = None,
-    seed: options.Seed = 0,
+    seed: options.AuditSeed = None,
     out: options.Out = None,
     workers: options.Workers = None,
     deadline_s: options.Timeout = 20.0,
@@ -56,9 +60,12 @@ def audit(
     baselines: options.EarlierPeerChecks = None,
     contract: options.AuditedContract = None,
     targets: options.Targets = None,
+    exploits: Exploits = False,
 ) -> None:
     """Judge the built-in corpus, and run the peers' checks on the same kernels."""
     given = locals()
+    if exploits:
+        raise typer.Exit(_exploits(given))
     from kerneltruth.engine.requests import AuditRequest
     from kerneltruth.engine.start import run
 
@@ -71,6 +78,27 @@ def audit(
         peer_checks=peer_checks,
     )
     raise typer.Exit(_show(options.follow(run(request), quiet=as_json), as_json))
+
+
+def _exploits(given: dict[str, Any]) -> int:
+    """Try the exploits of the corpus, print the document, and return the exit code.
+
+    Raises:
+        UserError: an option is given that only other audits have.
+    """
+    from kerneltruth.engine.requests import ExploitsRequest
+    from kerneltruth.engine.start import run
+    from kerneltruth.report.exploits_view import exploits_view
+
+    for name in ("out", "suite", "tasks", "reference", "cases", "budget_s", "contract"):
+        if given[name] is not None:
+            option = "budget" if name == "budget_s" else name
+            raise UserError(f"--{option}: does not go with --exploits; leave one of them out")
+    seed = options.settled_seed(given["seed"], None)
+    request = options.request(ExploitsRequest, given, seed=seed)
+    document = options.follow(run(request), quiet=given["as_json"])
+    options.show_document(document, exploits_view, given["as_json"])
+    return exit_codes.of_exploits(document)
 
 
 def _show(document: AnyAudit, as_json: bool) -> int:

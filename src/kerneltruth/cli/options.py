@@ -76,6 +76,9 @@ DrawnSeed = Annotated[
     int | None,
     _seed("Master seed of every random stream; default: drawn, or that of the run in --out."),
 ]
+AuditSeed = Annotated[
+    int | None, _seed("Master seed of every random stream; default: 0, or drawn for --exploits.")
+]
 TimingSeed = Annotated[int | None, _seed("Seed of the timing; default: any.")]
 StudySeed = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Seed of resampling and shuffling.")

@@ -15,6 +15,7 @@ from kerneltruth.documents.checks import (
     MinimizeDocument,
     ReplayDocument,
 )
+from kerneltruth.documents.exploits import ExploitsDocument
 from kerneltruth.documents.exports import ExportDocument, ExportedFinding
 from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "time": TimeDocument,
     "audit": AuditDocument,
     "audit-suite": SuiteDocument,
+    "audit-exploits": ExploitsDocument,
     "audit-timed": TimedSuiteDocument,
     "replay": ReplayDocument,
     "minimize": MinimizeDocument,

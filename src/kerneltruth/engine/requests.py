@@ -17,6 +17,7 @@ from kerneltruth.documents.checks import (
     RefusedFile,
     ReplayDocument,
 )
+from kerneltruth.documents.exploits import ExploitsDocument
 from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.records import Finding
 from kerneltruth.documents.runs import AuditDocument, RunDocument
@@ -161,6 +162,20 @@ class AuditRequest(EngineRequest[AnyAudit]):
     suite: str | None = None
     timed: bool = False
     budget_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExploitsRequest(EngineRequest[ExploitsDocument]):
+    """Try the exploits of the corpus.
+
+    Attributes:
+        only: names of exploits; empty means all.
+    """
+
+    device: str = "auto"
+    seed: int = 0
+    workers: int | None = None
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

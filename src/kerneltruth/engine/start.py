@@ -19,6 +19,7 @@ from kerneltruth.documents.checks import (
     MinimizeDocument,
     ReplayDocument,
 )
+from kerneltruth.documents.exploits import ExploitsDocument
 from kerneltruth.documents.runs import RunDocument
 from kerneltruth.documents.suites import TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
@@ -39,6 +40,7 @@ from kerneltruth.engine.requests import (
     D,
     EngineRequest,
     Events,
+    ExploitsRequest,
     MinimizeRequest,
     ReplayRequest,
     RunRequest,
@@ -157,6 +159,15 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
         return (yield from on_one_thread(audit_corpus(options, runner, start)))
 
 
+def _try_exploits(options: ExploitsRequest) -> Events[ExploitsDocument]:
+    """Try the exploits of the corpus."""
+    start = time.monotonic()
+    with warming(options.device, ()) as runner:
+        from kerneltruth.engine.exploits.audit import audit_exploits
+
+        return (yield from on_one_thread(audit_exploits(options, runner, start)))
+
+
 def _time_suite(options: AuditRequest, start: float) -> Events[TimedSuiteDocument]:
     device = choose_device(options.device)
     if device == "cpu":
@@ -217,6 +228,7 @@ _STEPS: dict[type[Any], Callable[[Any], Events[Any]]] = {
     ChecksRequest: _check,
     RunRequest: _run,
     AuditRequest: _audit,
+    ExploitsRequest: _try_exploits,
     TimeRequest: _time,
     ReplayRequest: _replay,
     MinimizeRequest: _minimize,

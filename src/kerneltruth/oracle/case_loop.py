@@ -125,7 +125,8 @@ class CaseLoop:
             if plan.stop_at_first and hangs >= enough:
                 self._out_of_time = TimedOut(seconds=hangs * plan.deadline_s)
                 return
-        if (first := self._right.first) is not None and not self.profile.is_over:
+        first = self._right.first if plan.again else None
+        if first is not None and not self.profile.is_over:
             yield from self._call_again(first)
 
     def kernel_fact(self) -> KernelFact | None:

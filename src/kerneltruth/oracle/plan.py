@@ -27,6 +27,7 @@ class Plan:
         budget_s: wall time allowed for the whole candidate; None means ten such calls.
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
+        again: whether right cases are called again, which shows what calls leave behind.
         compile: whether every launch is also compiled for the runner's targets.
     """
 
@@ -43,6 +44,7 @@ class Plan:
     budget_s: float | None = None
     stop_at_first: bool = True
     require_kernel: bool = False
+    again: bool = True
     compile: bool = True
 
     @property

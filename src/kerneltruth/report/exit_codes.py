@@ -8,6 +8,7 @@ among several that holds nothing to judge.)
 from __future__ import annotations
 
 from kerneltruth.documents.checks import ChecksDocument, ReplayDocument
+from kerneltruth.documents.exploits import ExploitsDocument
 from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
@@ -43,6 +44,13 @@ def of_audit(document: AuditDocument) -> int:
         if kernel.verdict != "infra" and not good:
             return BAD
     return NO_JUDGEMENT
+
+
+def of_exploits(document: ExploitsDocument) -> int:
+    """Return 0 if all exploits that ran are as stated, and none succeeds unknown; 3 if none ran."""
+    if not document.summary.run:
+        return NO_JUDGEMENT
+    return GOOD if document.summary.good else BAD
 
 
 def of_suite(document: SuiteDocument) -> int:
