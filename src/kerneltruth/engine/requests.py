@@ -170,12 +170,14 @@ class ExploitsRequest(EngineRequest[ExploitsDocument]):
 
     Attributes:
         only: names of exploits; empty means all.
+        timed: whether those about speed are tried too, one after the other.
     """
 
     device: str = "auto"
     seed: int = 0
     workers: int | None = None
     only: tuple[str, ...] = ()
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,8 @@ class CaseLoop:
         """What the cases come to; `failure` is the one that decides."""
         if failure is not None:
             return _refusal(failure.verdict)
+        if self._plan.forgiving and self.tally.passed:
+            return Passed()
         undecided = next(self.profile.undecided(), None)
         if undecided is not None and self._out_of_time is not None:
             return self._out_of_time
