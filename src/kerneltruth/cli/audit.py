@@ -27,7 +27,10 @@ AuditedSuite = Annotated[
 ]
 Timed = Annotated[
     bool,
-    typer.Option("--timed", help="Time the suite's PyTorch functions against themselves, or exploits about speed."),
+    typer.Option(
+        "--timed",
+        help="Time the suite's PyTorch functions against themselves, or exploits about speed.",
+    ),
 ]
 Budget = Annotated[
     float | None,
