@@ -28,8 +28,8 @@ class Plan:
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
         again: whether right cases are called again, which shows what calls leave behind.
-        forgiving: whether cases that the child does not answer are left out of account beside
-            right ones; only an audit of exploits shows what that would let pass.
+        forgiving: whether right cases suffice, though others were not answered or not tried; only
+            an audit of exploits shows what that would let pass.
         compile: whether every launch is also compiled for the runner's targets.
     """
 
