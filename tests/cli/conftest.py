@@ -79,6 +79,8 @@ def with_seed(arguments):
 
 def schema_of(words):
     """Which document a command prints as JSON."""
+    if words[0] == "audit" and "--exploits" in words:
+        return "audit-exploits"
     if words[0] == "audit" and "--timed" in words:
         return "audit-timed"
     of_suite = {"--suite", "--tasks", "--reference"} & {*words}

@@ -41,6 +41,21 @@ def audited(kt, tmp_path_factory):
     return ran
 
 
+def test_an_audit_of_exploits_prints_what_the_contract_lists(kt):
+    ran = kt("audit", "--exploits", "--only", "lazy_tuple", "--device", "cpu", "--json")
+    assert ran.code == 0, ran.err
+    got = document(ran, "audit-exploits")
+    assert {"exploits", "as_stated", "honest", "convicted", "skipped"} <= set(got["summary"])
+    (lazy,) = got["exploits"]
+    assert (lazy["exploit"]["verdict"], lazy["honest"]["verdict"]) == ("fail: type", "pass")
+
+
+def test_an_audit_of_exploits_keeps_no_run(kt, tmp_path):
+    ran = kt("audit", "--exploits", "--out", tmp_path / "run")
+    assert ran.code == 2
+    assert "--out: does not go with --exploits; leave one of them out" in ran.err
+
+
 def test_audit_prints_what_the_contract_lists(audited):
     got = document(audited, "audit")
     assert got["schema"] == 2
