@@ -158,9 +158,13 @@ def _inputs_and_guards(
             return Failed(kind="out_of_bounds", detail=f"{WROTE}outside of the elements of {name}")
         if not seen.elements_intact and name not in writable:
             mutated.append(name)
+    mutated += [name for name in observation.inputs_changed if name not in mutated]
     if mutated:
         named = ", ".join(f"`{name}`" for name in mutated)
         return Failed(kind="input_mutated", detail=f"wrote to its input {named}")
+    if observation.results_changed:
+        detail = "a result changed after the call, by a thread that it left behind"
+        return Failed(kind="nondeterministic", detail=detail)
     return None
 
 

@@ -303,6 +303,8 @@ class Observation:
         guards_hit: names of candidate allocations whose guard bands were written.
         rewritten: what was no more the same when it was read again: inputs by name, `output`.
         accesses: out of bounds, as the interpreter saw them.
+        inputs_changed: names of inputs that changed after the call, while threads that it left ran.
+        results_changed: whether a result did.
         launches: distinct kernel launches of this call or rehearsal.
         work: whose work the call is, where the judge asked for it.
         timings: of a batch: `device_s` between events around the calls, `host_s` until the last
@@ -321,6 +323,8 @@ class Observation:
     guards_hit: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     accesses: tuple[Access, ...] = ()
+    inputs_changed: tuple[str, ...] = ()
+    results_changed: bool = False
     launches: tuple[Launch, ...] = ()
     work: KernelWork | None = None
     binaries: tuple[Binary, ...] = ()

@@ -111,6 +111,19 @@ def test_a_written_input_fails_even_with_the_right_result():
     assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input `x`")
 
 
+def test_an_input_that_changes_after_the_call_is_written_too():
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, inputs_changed=("x",)))
+    assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input `x`")
+
+
+def test_a_result_that_changes_after_the_call_is_none():
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, results_changed=True))
+    assert verdict.kind == "nondeterministic"
+    assert verdict.detail == "a result changed after the call, by a thread that it left behind"
+
+
 def test_a_written_input_outweighs_a_wrong_value():
     bench = Bench()
     wrong = bench.right[0] + 1

@@ -128,6 +128,24 @@ def test_a_write_beyond_an_allocation_is_named(opened):
     assert call(session, vector(0.0)).guards_hit == ("float32[4] #0, after it",)
 
 
+@pytest.mark.parametrize(
+    ("overwritten", "inputs", "result"), [("x", ("x",), False), ("y", (), True), ("z", (), False)]
+)
+def test_what_a_thread_that_is_left_behind_overwrites_is_named(opened, overwritten, inputs, result):
+    session = opened(
+        f"""
+        import threading
+        def f(x):
+            y, z = x + 1, x + 2
+            threading.Timer(0.02, {overwritten}.zero_).start()
+            return y
+        """
+    )
+    seen = call(session, vector(1.0))
+    assert (seen.inputs_changed, seen.results_changed) == (inputs, result)
+    assert floats(seen.results[0].data) == (2.0,)
+
+
 def test_numpy_candidates_get_and_return_arrays(opened):
     session = opened("import numpy as np\ndef f(x):\n    return np.maximum(x, 0), x[:1]")
     seen = call(session, vector(-1.0, 2.0))

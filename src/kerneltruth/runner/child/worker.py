@@ -28,6 +28,7 @@ from kerneltruth.runner.child import (
     failures,
     guards,
     kernel_work,
+    left_threads,
     operators,
     optimizers,
     placing,
@@ -148,6 +149,8 @@ class Worker:
         if self._launches is not None:
             self._launches.begin(call.config)
         kernel_work.begin(call.kernels, self._device)
+        threads = left_threads.count()
+        values: list[Any] = []
         try:
             with emulation.suspended():
                 arguments = [self._offered(a, inputs) for a in call.arguments]
@@ -169,11 +172,24 @@ class Worker:
         try:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)
-                if call.settle_s and observation.ended == "returned":
-                    observation = self._settled(observation, values, inputs, call.settle_s)
+                if observation.ended == "returned" and left_threads.waited(threads):
+                    observation = self._read_again(observation, values, inputs)
         except BaseException as error:
             observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
+
+    def _read_again(
+        self,
+        observation: Observation,
+        values: Sequence[Any],
+        inputs: list[placing.PlacedInput],
+    ) -> Observation:
+        """Add what has changed since the observation was made."""
+        results = self._observed(values, inputs).results
+        buffers = {p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown}
+        changed = [name for name, data in buffers.items() if data != observation.buffers[name]]
+        differs = results != observation.results
+        return replace(observation, inputs_changed=tuple(changed), results_changed=differs)
 
     def time(self, message: ChildMessage) -> Observation:
         """Do one step for a timed candidate."""
