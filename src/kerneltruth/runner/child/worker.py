@@ -186,7 +186,9 @@ class Worker:
     ) -> Observation:
         """Add what has changed since the observation was made."""
         results = self._observed(values, inputs).results
-        buffers = {p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown}
+        buffers = {
+            p.name: placing.raw_bytes(p.buffer) for p in inputs if p.name in observation.buffers
+        }
         changed = [name for name, data in buffers.items() if data != observation.buffers[name]]
         differs = results != observation.results
         return replace(observation, inputs_changed=tuple(changed), results_changed=differs)
