@@ -213,6 +213,13 @@ def test_nothing_is_launched(runner):
     assert called(runner, text, 1.0, mode="compile").ended == "returned"
 
 
+def test_a_thread_that_is_left_behind_changes_nothing(runner):
+    text = "import threading\n" + candidate(ACCEPTED["a masked copy"]).replace(
+        "    return y", "    threading.Timer(0.02, int).start()\n    return y"
+    )
+    assert called(runner, text, 1.0, mode="compile").ended == "returned"
+
+
 def test_host_code_that_stumbles_over_garbage_is_no_compile_error(runner):
     text = """
     @triton.jit
