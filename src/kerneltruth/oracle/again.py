@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from kerneltruth.documents.verdict import Failed, FailKind, Verdict, is_bad
+from kerneltruth.documents.verdict import Failed, Verdict, is_bad
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
-from kerneltruth.runner.protocol import OUTPUT, Observation
 from kerneltruth.runner.source_state import may_keep_state
 
 # A kernel whose calls agree by chance differs in one of these further calls, if PyTorch's own
@@ -22,7 +21,6 @@ _FIRST_LOOK = 3
 DRAWS = 8
 # Equal calls after the first, where their bits must be the same.
 REPEATS = 3
-LATER = "goes on when it has returned, and writes "
 
 
 def kept_from_before(
@@ -45,10 +43,8 @@ def kept_from_before(
             session.close()
             alone = _wrong(session, other)
             return other if alone is not None else _kept("with other values", wrong)
-    wrong = _wrong(session, expectation, around=Surroundings(settle=True))
+    wrong = _wrong(session, expectation)
     if wrong is not None:
-        if isinstance(wrong, Failed) and wrong.detail.startswith(LATER):
-            return wrong
         return _kept("after other cases", wrong)
     if session.task.bitwise and (changing := changing_bits(session, expectation)):
         return changing
@@ -78,21 +74,11 @@ def _wrong(
     session: CandidateSession, expectation: Expectation, *, around: Surroundings = USUAL
 ) -> Verdict | None:
     """The verdict on a call that is bad; None if PyTorch's own call is bad too."""
-    ruling, observation, _ = session.call(expectation, around=around)
+    ruling, _, _ = session.call(expectation, around=around)
     if not is_bad(ruling.verdict):
-        return _rewritten(observation)
+        return None
     shared = session.objection(expectation, ruling.verdict, around=around) is not None
     return None if shared else ruling.verdict
-
-
-def _rewritten(observation: Observation) -> Failed | None:
-    """The verdict on a call that goes on writing when it has returned."""
-    if not observation.rewritten:
-        return None
-    inputs = [f"its input `{name}`" for name in observation.rewritten if name != OUTPUT]
-    named = " and ".join([*inputs, *(["its output"] if OUTPUT in observation.rewritten else [])])
-    kind: FailKind = "nondeterministic" if OUTPUT in observation.rewritten else "input_mutated"
-    return Failed(kind=kind, detail=f"{LATER}to {named}")
 
 
 def _kept(when: str, verdict: Verdict) -> Failed:

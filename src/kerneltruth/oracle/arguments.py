@@ -28,7 +28,6 @@ class Surroundings:
         draw: what random generators are seeded with; another one makes another random call.
         reused: a model is called with other values first.
         idle: the candidate's own kernels do nothing; a right result needs them.
-        settle: its results and inputs are read again when it has returned for a while.
     """
 
     small_poison: bool = False
@@ -37,7 +36,6 @@ class Surroundings:
     draw: int = 0
     reused: bool = False
     idle: bool = False
-    settle: bool = False
 
 
 USUAL = Surroundings()

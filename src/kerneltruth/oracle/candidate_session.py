@@ -48,8 +48,6 @@ IDLE_S = 5.0
 SPARE = 0.25
 # What wrong results may take beyond the expected ones and still be compared.
 SPARE_BYTES = 64 * 2**20
-# Seconds after which what a call returned is read again.
-SETTLE_S = 0.1
 # How a rehearsal may end so that the next one finds its child.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
@@ -179,7 +177,6 @@ class CandidateSession:
             gradients_of=self._gradients_of(expectation.case),
             kernels="idle" if around.idle else "count" if self._is_to_count else "run",
             most=_most(expectation),
-            settle_s=SETTLE_S if around.settle else 0.0,
             deadline_s=deadline_s,
         )
         if observation.ended == "timeout" and deadline_s < usual_s:

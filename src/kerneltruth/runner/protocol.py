@@ -25,8 +25,6 @@ from kerneltruth.runner.timing.messages import (
     Supply,
 )
 
-# The name of results among what is read again.
-OUTPUT = "output"
 # What becomes of the candidate's own kernels in a call: they run; they run, and what works is
 # counted; they are launched and counted, and do nothing.
 Kernels = Literal["run", "count", "idle"]
@@ -95,7 +93,6 @@ class Call:
         reused: whether a model is called with other values first.
         gradients_of: inputs whose gradients replace the result.
         kernels: see `Kernels`.
-        settle_s: seconds after which results and inputs are read again.
     """
 
     arguments: tuple[Argument, ...]
@@ -107,7 +104,6 @@ class Call:
     reused: bool = False
     gradients_of: tuple[str, ...] = ()
     kernels: Kernels = "run"
-    settle_s: float = 0.0
 
 
 class CallSettings(TypedDict, total=False):
@@ -120,7 +116,6 @@ class CallSettings(TypedDict, total=False):
     reused: bool
     gradients_of: tuple[str, ...]
     kernels: Kernels
-    settle_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +296,6 @@ class Observation:
         results: what the entry returned, flattened from a tuple or list.
         buffers: each input's whole buffer after the call, guard bands and gaps included.
         guards_hit: names of candidate allocations whose guard bands were written.
-        rewritten: what was no more the same when it was read again: inputs by name, `output`.
         accesses: out of bounds, as the interpreter saw them.
         inputs_changed: names of inputs that changed after the call, while threads that it left ran.
         results_changed: whether a result did.
@@ -321,7 +315,6 @@ class Observation:
     results: tuple[Result, ...] = ()
     buffers: dict[str, Data] = field(default_factory=dict)
     guards_hit: tuple[str, ...] = ()
-    rewritten: tuple[str, ...] = ()
     accesses: tuple[Access, ...] = ()
     inputs_changed: tuple[str, ...] = ()
     results_changed: bool = False

@@ -81,7 +81,6 @@ class Called:
     small_poison: bool = False
     small_guards: bool = False
     kernels: str = "run"
-    settles: bool = False
 
     @property
     def tensors(self):
@@ -127,7 +126,6 @@ class _Session:
     def call(self, arguments, *, poison, config=0, draw=0, reused=False, deadline_s, **small):
         del deadline_s, reused
         small.pop("most", None)
-        small["settles"] = small.pop("settle_s", 0.0) > 0
         small.pop("gradients_of", None)
         kernels = small.pop("kernels", "run")
         call = Called(tuple(arguments), poison, config, self.mode, kernels=kernels, **small)

@@ -395,21 +395,3 @@ def test_a_call_that_the_candidates_time_ends_is_not_tried():
     assert [j.judgement.verdict for j in judged] == [Passed()] * 2
     assert ended.attempt.verdict == TimedOut(seconds=0.2)
     assert ended.attempt.failed == 0
-
-
-@pytest.mark.parametrize(
-    ("rewritten", "kind", "said"),
-    [
-        (("output",), "nondeterministic", "its output"),
-        (("x",), "input_mutated", "its input `x`"),
-        (("x", "output"), "nondeterministic", "its input `x` and its output"),
-    ],
-)
-def test_a_candidate_that_writes_after_it_has_returned_is_wrong(rewritten, kind, said):
-    def later(call):
-        seen = returned(right(call))
-        return replace(seen, rewritten=rewritten) if call.settles else seen
-
-    attempt, _, _ = tried(later)
-    assert attempt.failure.verdict.kind == kind
-    assert attempt.failure.verdict.detail.endswith(f"when it has returned, and writes to {said}")

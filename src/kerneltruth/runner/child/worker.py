@@ -36,7 +36,6 @@ from kerneltruth.runner.child import (
 )
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
 from kerneltruth.runner.protocol import (
-    OUTPUT,
     Binary,
     Call,
     ChildMessage,
@@ -79,6 +78,8 @@ class Worker:
         self._extensions: Any = None
         self._tracks: dict[int, timed_worker.TimedWorker] = {}
         self._settings = settings.settings()
+        # Those that the candidate, or what it calls, did not start.
+        self._threads = 0
 
     @property
     def lean(self) -> bool:
@@ -95,6 +96,7 @@ class Worker:
         except Exception as error:
             # No code of the candidate has run yet.
             return replace(failures.failure(error), ended="lost")
+        self._threads = left_threads.count()
         try:
             self._entry = import_entry(self._load, self._device)
         except BaseException as error:
@@ -149,8 +151,6 @@ class Worker:
         if self._launches is not None:
             self._launches.begin(call.config)
         kernel_work.begin(call.kernels, self._device)
-        threads = left_threads.count()
-        values: list[Any] = []
         try:
             with emulation.suspended():
                 arguments = [self._offered(a, inputs) for a in call.arguments]
@@ -172,8 +172,9 @@ class Worker:
         try:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)
-                if observation.ended == "returned" and left_threads.waited(threads):
+                if observation.ended == "returned" and left_threads.waited(self._threads):
                     observation = self._read_again(observation, values, inputs)
+                    self._threads = max(self._threads, left_threads.count())
         except BaseException as error:
             observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
@@ -342,24 +343,6 @@ class Worker:
             return Observation(ended="returned")
         arrays = self._load.language == "numpy"
         return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
-
-    def _settled(
-        self,
-        observation: Observation,
-        values: Sequence[Any],
-        inputs: list[placing.PlacedInput],
-        seconds: float,
-    ) -> Observation:
-        """Add what changes after the call has returned, as by a thread that goes on."""
-        time.sleep(seconds)
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        shown = (p for p in inputs if p.shown)
-        now = ((p.name, placing.raw_bytes(p.buffer)) for p in shown)
-        changed = [name for name, data in now if data != observation.buffers[name]]
-        if self._observed(values, inputs).results != observation.results:
-            changed.append(OUTPUT)
-        return replace(observation, rewritten=tuple(changed))
 
     def _completed(
         self, observation: Observation, inputs: list[placing.PlacedInput], guard: guards.Guard
