@@ -30,7 +30,7 @@ from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse
+from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse, Rows
 from kerneltruth.runner.session import Session
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.runner.timing.messages import Supply
@@ -217,6 +217,26 @@ class CandidateSession:
     def seen(self, observation: Observation) -> Observation:
         """Return what is judged of an observation: all, but where an audit turns a defence off."""
         return observation
+
+    def call_rows(
+        self,
+        arguments: Sequence[Argument],
+        case: Case,
+        *,
+        rows: Rows,
+        free_bytes: int,
+        deadline_s: float,
+    ) -> Observation:
+        """Call the candidate on what is too large to be sent; see some rows of its results."""
+        self.loaded()
+        assert self._run is not None
+        return self._run.call(
+            arguments,
+            poison=poison_of(case, 0),
+            rows=rows,
+            free_bytes=free_bytes,
+            deadline_s=deadline_s,
+        )
 
     @property
     def _is_to_count(self) -> bool:

@@ -28,6 +28,7 @@ from kerneltruth.oracle.kernel_fact import (
     launches_none,
     with_kernel_required,
 )
+from kerneltruth.oracle.large import large_outcome
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.score import score
 from kerneltruth.runner.candidate import is_torch_only
@@ -71,6 +72,8 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     profile = loop.profile.profile(ended or loop.ended) | {"kernel": kernel}
     notes = tuple(noted.note() for noted in tally.noted.values())
     verdict = early or loop.verdict(failure)
+    large = None if early else large_outcome(session, plan, verdict, profile)
+    profile |= {} if large is None else large.noted(profile)
     yield AttemptEnded(
         attempt=Attempt(
             task=session.task.key,
@@ -93,7 +96,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
             void=dict(tally.void),
             interface=notes,
             profile=profile,
-            hazards=hazards(profile, notes),
+            hazards=hazards(profile, notes) | ({} if large is None else large.hazard),
             score=score(profile),
             kernel=fact,
         )

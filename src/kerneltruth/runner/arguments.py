@@ -30,6 +30,20 @@ class TensorArgument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedArgument:
+    """A contiguous tensor too large to be sent: its elements repeat those of `block`, row-major.
+
+    `member_of` is as in `TensorArgument`.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    block: Data
+    member_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarArgument:
     """An attribute: None, bool, int, float, str, or a list of ints.
 
@@ -42,4 +56,4 @@ class ScalarArgument:
     default: Any = None
 
 
-Argument = TensorArgument | ScalarArgument
+Argument = TensorArgument | RepeatedArgument | ScalarArgument

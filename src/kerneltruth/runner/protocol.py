@@ -81,6 +81,21 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Ranges of rows of a result that is too large to be sent.
+
+    Attributes:
+        total: how many rows the result must have.
+        starts: the first row of each range.
+        counts: how many rows each range has.
+    """
+
+    total: int
+    starts: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """Call the entry once.
 
@@ -93,6 +108,8 @@ class Call:
         reused: whether a model is called with other values first.
         gradients_of: inputs whose gradients replace the result.
         kernels: see `Kernels`.
+        rows: which rows of each result are reported; None means all.
+        free_bytes: memory of the device that must be free; otherwise the call is `unsupported`.
     """
 
     arguments: tuple[Argument, ...]
@@ -104,6 +121,8 @@ class Call:
     reused: bool = False
     gradients_of: tuple[str, ...] = ()
     kernels: Kernels = "run"
+    rows: Rows | None = None
+    free_bytes: int = 0
 
 
 class CallSettings(TypedDict, total=False):
@@ -116,6 +135,8 @@ class CallSettings(TypedDict, total=False):
     reused: bool
     gradients_of: tuple[str, ...]
     kernels: Kernels
+    rows: Rows | None
+    free_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

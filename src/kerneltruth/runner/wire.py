@@ -11,7 +11,12 @@ import struct
 from collections.abc import Callable
 from typing import Any, get_args
 
-from kerneltruth.runner.arguments import Data, ScalarArgument, TensorArgument
+from kerneltruth.runner.arguments import (
+    Data,
+    RepeatedArgument,
+    ScalarArgument,
+    TensorArgument,
+)
 from kerneltruth.runner.protocol import (
     Access,
     Binary,
@@ -21,6 +26,7 @@ from kerneltruth.runner.protocol import (
     Message,
     OtherResult,
     ProtocolError,
+    Rows,
     TensorResult,
     TooLarge,
 )
@@ -31,8 +37,8 @@ VERSION = 2
 _PREFIX = struct.Struct("<4sHIQ")
 MAX_HEADER = 64 * 2**20
 _PARTS = (
-    *(TensorArgument, ScalarArgument, Supply, TensorResult, OtherResult),
-    *(Launch, KernelRun, KernelWork, Binary, Access),
+    *(TensorArgument, RepeatedArgument, ScalarArgument, Supply, TensorResult, OtherResult),
+    *(Launch, KernelRun, KernelWork, Binary, Access, Rows),
 )
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
 # Types that JSON takes as they are; a batch has lists of hundreds.

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from children import OTHER, POISON, call, floats, vector
 
-from kerneltruth.runner.arguments import ScalarArgument, TensorArgument
+from kerneltruth.runner.arguments import RepeatedArgument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, context_environment
-from kerneltruth.runner.protocol import OtherResult, Rehearse, Unload
+from kerneltruth.runner.protocol import OtherResult, Rehearse, Rows, Unload
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     PrepareInputs,
@@ -30,6 +30,32 @@ def test_outputs_come_back_as_bytes(opened):
     assert double.device == session.device == "cpu"
     assert floats(double.data) == (2.0, 4.0, 6.0)
     assert (count.dtype, count.shape, count.data) == ("int64", (), struct.pack("<q", 2))
+
+
+def _repeated(*shape, block):
+    return RepeatedArgument(
+        name="x", dtype="float32", shape=shape, block=struct.pack(f"<{len(block)}f", *block)
+    )
+
+
+def test_a_repeated_input_holds_its_block_again_and_again(opened):
+    session = opened("def f(x): return x, x.is_contiguous()")
+    x, contiguous = call(session, _repeated(2, 4, block=(1.0, 2.0, 3.0))).results
+    assert x.shape == (2, 4)
+    assert floats(x.data) == (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0)
+    assert contiguous.text == "True"
+
+
+def test_only_the_requested_rows_of_a_result_come_back(opened):
+    session = opened("def f(x): return x * 2, x[:4], x.sum(), None")
+    rows = Rows(total=5, starts=(0, 3), counts=(1, 2))
+    seen = session.call([_repeated(5, 2, block=range(10))], poison=POISON, rows=rows)
+    double, *others = seen.results
+    assert double.shape == (3, 2)
+    assert floats(double.data) == (0.0, 2.0, 12.0, 14.0, 16.0, 18.0)
+    told = [other.text for other in others]
+    assert told == ["a tensor of the shape [4, 2]", "a tensor of the shape []", "None"]
+    assert seen.buffers == {}
 
 
 def test_a_child_that_was_started_ahead_loads_on_request(runner, tmp_path):

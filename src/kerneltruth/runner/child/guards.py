@@ -184,7 +184,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             torch.empty(n, dtype=torch.uint8, device=device) for n in _SIZE_CLASSES for _ in "12"
         ]
         for block in blocks:
-            _fill(block, ribbon)
+            fill(block, ribbon)
 
     def _allocate(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor:
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
@@ -206,7 +206,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         fresh = func in _UNINITIALIZED
         if fresh:
             # Compare everything at once: usually bands and contents have one pattern.
-            _fill(memory, self._ribbon(plan.dtype, device, small=self._small_poison))
+            fill(memory, self._ribbon(plan.dtype, device, small=self._small_poison))
         if not fresh or self._small_poison != self._small_guards:
             ribbon = self._ribbon(plan.dtype, device, small=self._small_guards)
             memory[:_BAND_BEFORE].copy_(ribbon[:_BAND_BEFORE])
@@ -344,7 +344,8 @@ def _is_intact(
     return (found == expected).all()
 
 
-def _fill(memory: torch.Tensor, ribbon: torch.Tensor) -> None:
+def fill(memory: torch.Tensor, ribbon: torch.Tensor) -> None:
+    """Repeat a flat pattern over flat memory."""
     whole = memory.numel() // ribbon.numel()
     cut = whole * ribbon.numel()
     if whole:

@@ -6,14 +6,16 @@ import collections
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 
 from kerneltruth.runner import emulation
-from kerneltruth.runner.arguments import TensorArgument
-from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, TensorResult
+from kerneltruth.runner.arguments import RepeatedArgument, TensorArgument
+from kerneltruth.runner.child.guards import fill
+from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, Rows, TensorResult
 from kerneltruth.runner.unsupported import UnsupportedError
 
 _ALIGNMENT = 512
@@ -66,6 +68,19 @@ def place(argument: TensorArgument, device: torch.device) -> PlacedInput:
     )
 
 
+def place_repeated(argument: RepeatedArgument, device: torch.device) -> PlacedInput:
+    """Fill fresh memory on the device with the argument's block, again and again."""
+    block = torch.frombuffer(bytearray(argument.block), dtype=dtype_of(argument.dtype)).to(device)
+    flat = torch.empty(prod(argument.shape), dtype=block.dtype, device=device)
+    fill(flat, block)
+    return PlacedInput(
+        name=argument.name,
+        view=flat.view(argument.shape),
+        buffer=flat.view(torch.uint8),
+        shown=False,
+    )
+
+
 def dtype_of(name: str) -> torch.dtype:
     """Return the torch dtype of that name, if this torch has it."""
     dtype = getattr(torch, name, None) if name in ITEMSIZE else None
@@ -103,6 +118,22 @@ def collect(
     a result has the device that the candidate was shown.
     """
     return tuple(_result(value, inputs, arrays=arrays) for value in values)
+
+
+def collect_rows(values: Sequence[Any], rows: Rows) -> tuple[Result, ...]:
+    """Return these rows of each of the `leaves`; of one with other rows, only its shape."""
+    return tuple(_rows_of(value, rows) for value in values)
+
+
+def _rows_of(value: Any, rows: Rows) -> Result:
+    tensor = plain(value)
+    if tensor is None:
+        return _other(value)
+    if tensor.ndim == 0 or tensor.shape[0] != rows.total:
+        return OtherResult(type="Tensor", text=f"a tensor of the shape {list(tensor.shape)}")
+    ranges = zip(rows.starts, rows.counts, strict=True)
+    kept = torch.cat([tensor.narrow(0, start, count) for start, count in ranges])
+    return _result(kept, (), arrays=False)
 
 
 def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str | None, ...]:

@@ -22,7 +22,11 @@ import numpy as np
 import torch
 
 from kerneltruth.runner import emulation
-from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
+from kerneltruth.runner.arguments import (
+    Argument,
+    RepeatedArgument,
+    ScalarArgument,
+)
 from kerneltruth.runner.child import (
     binding,
     failures,
@@ -44,11 +48,12 @@ from kerneltruth.runner.protocol import (
     Loaded,
     Observation,
     Rehearse,
+    Rows,
     Unload,
 )
 from kerneltruth.runner.timing import input_buffers, timed_worker
 from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
-from kerneltruth.runner.unsupported import UnsupportedError
+from kerneltruth.runner.unsupported import MEMORY_LACKS, UnsupportedError
 
 
 def make_context(device: str) -> None:
@@ -138,6 +143,13 @@ class Worker:
 
     def call(self, call: Call) -> Observation:
         """Call the entry once, between guards."""
+        observation = self._called(call)
+        if call.free_bytes and self._device.type == "cuda" and not observation.dirty:
+            # Other children need the memory.
+            torch.cuda.empty_cache()
+        return observation
+
+    def _called(self, call: Call) -> Observation:
         start = time.perf_counter()
         inputs: list[placing.PlacedInput] = []
         values: list[Any] = []
@@ -153,6 +165,7 @@ class Worker:
         kernel_work.begin(call.kernels, self._device)
         try:
             with emulation.suspended():
+                self._need_memory(call.free_bytes)
                 arguments = [self._offered(a, inputs) for a in call.arguments]
                 if self._launches is not None and self._device.type == "cpu":
                     emulation.begin((p.name, p.view) for p in inputs)
@@ -162,7 +175,7 @@ class Worker:
             with kernel_work.extensions() if is_cuda else contextlib.nullcontext():
                 values = self._invoke(arguments, call, guard)
             with emulation.suspended():
-                observation = self._observed(values, inputs)
+                observation = self._observed(values, inputs, call.rows)
                 seen = not is_cuda or kernel_work.has_extensions()
                 work = kernel_work.collect(values, seen=seen)
                 observation = replace(observation, work=work)
@@ -298,9 +311,12 @@ class Worker:
         return [partial(_stepped, call, owners[i], aside[i][1]) for i, call in enumerate(calls)]
 
     def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
-        if not isinstance(argument, TensorArgument):
+        if isinstance(argument, ScalarArgument):
             return timed_worker.offered_scalar(argument)
-        placed = placing.place(argument, self._device)
+        if isinstance(argument, RepeatedArgument):
+            placed = placing.place_repeated(argument, self._device)
+        else:
+            placed = placing.place(argument, self._device)
         inputs.append(placed)
         as_array = self._load.language == "numpy"
         value = placing.as_numpy(placed.view) if as_array else placed.view
@@ -338,9 +354,21 @@ class Worker:
         assert self._entry is not None
         return self._entry
 
-    def _observed(self, values: Sequence[Any], inputs: list[placing.PlacedInput]) -> Observation:
+    def _need_memory(self, size: int) -> None:
+        if not size or self._device.type != "cuda":
+            return
+        torch.cuda.empty_cache()
+        free, _ = torch.cuda.mem_get_info(self._device)
+        if free < size:
+            raise UnsupportedError(f"{MEMORY_LACKS}: {_gib(size)} for {_gib(free)} that are free")
+
+    def _observed(
+        self, values: Sequence[Any], inputs: list[placing.PlacedInput], rows: Rows | None
+    ) -> Observation:
         if self._compiling:
             return Observation(ended="returned")
+        if rows is not None:
+            return Observation(ended="returned", results=placing.collect_rows(values, rows))
         arrays = self._load.language == "numpy"
         return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
 
@@ -360,6 +388,10 @@ class Worker:
             guards_hit=guard.hits(),
             accesses=emulation.collect(),
         )
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
 
 
 def _forget_compiled() -> None:
