@@ -242,6 +242,67 @@ def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
     assert attempt.profile["shapes"].reason == "the candidate's time, 0.3 s, is spent"
 
 
+def _large_ones_time_out(seconds_an_element):
+    """A kernel at this pace, whose calls of many elements do not return in 5 s."""
+
+    def answer(call):
+        x = call.tensors["x"]
+        if x.numel() > 20_000:
+            return HANGS
+        return returned(right(call), seconds=seconds_an_element * x.numel())
+
+    return answer
+
+
+def test_a_right_kernel_may_be_too_slow_for_the_interpreter():
+    answer = _large_ones_time_out(1e-4)
+    attempt = attempt_of(answer, language="triton")
+    assert attempt.verdict.word == "pass"
+    assert attempt.profile["shapes"].status == "held"
+    (reason,) = attempt.skipped
+    assert reason.startswith("too large for Triton's interpreter: about ")
+
+
+def test_after_one_call_that_is_too_large_no_other_is_made():
+    calls = []
+
+    def answer(call):
+        calls.append(call.tensors["x"].numel())
+        return _large_ones_time_out(1e-4)(call)
+
+    attempt_of(answer, language="triton", cases=144)
+    assert sum(n > 20_000 for n in calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("pace", "language", "device"),
+    [(1e-7, "triton", "cpu"), (1e-4, "torch", "cpu"), (1e-4, "triton", "cuda:0")],
+)
+def test_a_call_that_does_not_return_is_broken_unless_the_interpreter_explains_it(
+    pace, language, device
+):
+    attempt = attempt_of(_large_ones_time_out(pace), language=language, device=device)
+    assert (attempt.verdict.word, attempt.profile["shapes"].status) == ("timeout", "broken")
+
+
+def test_a_slow_right_kernel_keeps_what_was_tried_when_its_time_is_spent():
+    calls = []
+
+    def slow(call):
+        calls.append(call)
+        time.sleep(0.02)
+        return right(call)
+
+    attempt = attempt_of(slow, plan=Plan(budget_s=0.1))
+    assert attempt.verdict.word == "timeout"
+    assert 2 <= attempt.cases == attempt.profile["published"].cases + len(calls) - 1 < 10
+    assert not with_status(attempt, "broken")
+    held, untried = with_status(attempt, "held"), with_status(attempt, "not_tried")
+    assert "published" in held
+    reasons = {attempt.profile[key].reason for key in untried if key != "gradients"}
+    assert reasons >= {"the candidate's time, 0.1 s, is spent"}
+
+
 def test_a_rare_value_that_a_larger_size_draws_breaks_values_and_not_shapes():
     def rarely_wrong(call):
         x = call.tensors["x"]
