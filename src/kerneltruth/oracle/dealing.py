@@ -7,6 +7,9 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from msgspec.structs import replace
+
+from kerneltruth.cases.drafts import recipes_of
 from kerneltruth.cases.pairs import Pairs, paired
 from kerneltruth.cases.promised import Promise, promises_of
 from kerneltruth.cases.published import published_case
@@ -24,6 +27,9 @@ LEAST_OFFERED = 64
 PAIRED = 8
 # What a special value does depends on where it falls.
 SPECIAL_TURNS = 3
+# Strategies whose cases are about sizes, and the values that these have.
+OF_SIZES = frozenset({"default", "boundary", "tiles", "regular", "single_dtype"})
+ORDINARY = frozenset({"uniform", "normal"})
 # A kernel that takes its inputs for contiguous may be right on one of them by chance.
 TELLING_LAYOUTS = frozenset({"transposed", "strided", "row_gaps"})
 
@@ -87,14 +93,39 @@ def deal(
         room = min(plan.cases // PAIRED, total - 1 - len(firsts))
         firsts, more = paired(Pairs(task, device), published, firsts, [*waiting], most=room)
     rest = [case for case in waiting if case not in more]
-    return Deal(firsts=tuple(firsts), others=(*more, *beyond, *rest), total=total)
+    dealt = [*firsts, *more, *beyond, *rest]
+    if not plan.strategies and any(d.obligation == "values" for d in decisive):
+        dealt[: total - 1] = _with_new_values(task, published, dealt[: total - 1], waiting.kinds)
+    first = len(firsts)
+    return Deal(firsts=tuple(dealt[:first]), others=tuple(dealt[first:]), total=total)
+
+
+def _with_new_values(
+    task: Task, published: Case, cases: Sequence[Case], kinds: Kinds
+) -> Iterator[Case]:
+    """Yield the cases that are judged; those about sizes take values that had no turn.
+
+    A wrong order of elements may hide in equal values, and a long sum overflow in large ones, so
+    other layouts and the largest sizes keep ordinary values.
+    """
+    met = {published.recipe, *(case.recipe for case in cases)}
+    deck = (recipe for recipe in recipes_of(task) if recipe not in met)
+    seen: set[tuple[str, str]] = set()
+    for case in cases:
+        known = (case.recipe, case.dtype) in seen
+        seen.add((case.recipe, case.dtype))
+        others = {kind.key for kind in kinds.tried(case, departures(task, case, published))}
+        plain = case.strategy in OF_SIZES and case.recipe in ORDINARY and others <= {"values"}
+        promised = case.recipe in task.promises.recipes or 0 in case.sizes.values()
+        fresh = next(deck, None) if known and plain and not promised else None
+        yield case if fresh is None else replace(case, recipe=fresh)
 
 
 class _Waiting:
     """Cases that try nothing that must come first: values, other kinds, and all else, in turn."""
 
     def __init__(self, kinds: Kinds) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._met: set[Kind] = set()
         self._specials: Counter[str] = Counter()
         self._values: list[Case] = []
@@ -108,7 +139,7 @@ class _Waiting:
 
     def place_of(self, case: Case, departing: Sequence[Departure]) -> list[Case]:
         """Return where a case waits; from now on the kinds that it tries are no longer new."""
-        new = {*self._kinds.tried(case, departing)} - self._met
+        new = {*self.kinds.tried(case, departing)} - self._met
         self._met |= new
         special = any(d.obligation == "specials" for d in departing)
         self._specials[case.recipe] += special
