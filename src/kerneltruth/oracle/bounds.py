@@ -12,6 +12,9 @@
   that is small against the output's own scale is not a bug. Under the TF32 policy a float32
   matrix product is held to TF32's ulp.
 
+Where a function of one tensor is pointwise, neighbours count by their own size instead (see
+`of_own_element`).
+
 A kernel may add n terms one after the other in the dtype of its result, where PyTorch adds them
 pairwise. Every partial sum rounds. Let u be half an ulp. The error has a root mean square of
 0.25 u sqrt(n) relative to the sum where the terms have one sign, and of 0.3 u n times a term's size
@@ -185,6 +188,34 @@ def _bound(
     return torch.where(unsettled, torch.inf, bound)
 
 
+def of_own_element(
+    task: Task,
+    case: Case,
+    dtype: str,
+    reference: torch.Tensor,
+    implementations: Sequence[Implementation],
+    *,
+    conditioning: torch.Tensor,
+    within: torch.Tensor,
+) -> torch.Tensor:
+    """The bound where no element depends on its neighbours, whose size says nothing of it then.
+
+    What rounding does to them counts relative to their own size, or to 1: a kernel's intermediate
+    results may be larger than its result. The bound is nowhere wider than the usual one, `within`.
+    For `conditioning` see `evaluations.Evaluations`.
+    """
+    order = _order(task, case, dtype, tf32=False)
+    results = [i for i in implementations if i.outputs[0].shape == reference.shape]
+    spread, _, _ = _spread(reference, [(i.outputs[0], i.settles) for i in results])
+    finite = torch.where(torch.isfinite(reference), reference, 0.0)
+    scale = finite.abs().clamp(min=1.0)
+    neighbours = _row_rms(spread / scale) * scale
+    bound = FACTOR * torch.maximum(spread, conditioning)
+    bound = bound + RMS_FACTOR * order.growth * neighbours
+    bound = bound + _floor(dtype, finite, order.floor, tf32=False, scale=scale)
+    return torch.where(torch.isfinite(within), torch.minimum(bound, within), within)
+
+
 def _spread(
     reference: torch.Tensor, given: Sequence[tuple[torch.Tensor, bool]]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -276,7 +307,15 @@ def _row_rms(values: torch.Tensor) -> torch.Tensor:
     return values.square().mean().sqrt().expand_as(values)
 
 
-def _floor(dtype: str, reference: torch.Tensor, widened: float, *, tf32: bool) -> torch.Tensor:
+def _floor(
+    dtype: str,
+    reference: torch.Tensor,
+    widened: float,
+    *,
+    tf32: bool,
+    scale: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """An element's floor; `scale` stands for the row's largest magnitude where none is given."""
     if reference.numel() == 0:
         return reference
     of_element, of_row = FLOOR_ULPS[dtype]
@@ -285,9 +324,9 @@ def _floor(dtype: str, reference: torch.Tensor, widened: float, *, tf32: bool) -
         of_element, of_row = FLOOR_ULPS["float16"]
         ulp = 2.0**-TF32_MANTISSA_BITS
     magnitude = reference.abs()
-    if magnitude.ndim >= 2 and magnitude.shape[-1] >= _LEAST_ROW:
+    if scale is None and magnitude.ndim >= 2 and magnitude.shape[-1] >= _LEAST_ROW:
         scale = magnitude.amax(-1, keepdim=True)
-    else:
+    elif scale is None:
         scale = magnitude.amax()
     # fp32 and bf16 results below the smallest normal may be flushed to zero on a GPU.
     flush = 2 * smallest_subnormal(dtype)

@@ -106,7 +106,8 @@ def _with_new_values(
     """Yield the cases that are judged; those about sizes take values that had no turn.
 
     A wrong order of elements may hide in equal values, and a long sum overflow in large ones, so
-    other layouts and the largest sizes keep ordinary values.
+    other layouts and the largest sizes keep ordinary values. So do sums in other dtypes than the
+    published one: many draws of one sign show what is lost in each partial sum.
     """
     met = {published.recipe, *(case.recipe for case in cases)}
     deck = (recipe for recipe in recipes_of(task) if recipe not in met)
@@ -117,7 +118,8 @@ def _with_new_values(
         others = {kind.key for kind in kinds.tried(case, departures(task, case, published))}
         plain = case.strategy in OF_SIZES and case.recipe in ORDINARY and others <= {"values"}
         promised = case.recipe in task.promises.recipes or 0 in case.sizes.values()
-        fresh = next(deck, None) if known and plain and not promised else None
+        sums = task.sums() and case.dtype != published.dtype
+        fresh = next(deck, None) if known and plain and not (promised or sums) else None
         yield case if fresh is None else replace(case, recipe=fresh)
 
 

@@ -27,6 +27,10 @@ from kerneltruth.tasks.spec import Task
 # From this many elements of inputs and outputs on, one evaluation of a foreign program takes a good
 # part of a second.
 LARGE = 2**20
+# Ulps of its input by which a result may be off: a kernel reduces or scales it first.
+MOVED_ULPS = 2.0
+# Spreads the elements that are changed over rows and columns.
+_SCATTERING = 2654435761
 # How much wider a bound of few evaluations is; the spread of all of them is a few times larger.
 SLACK = 4.0
 
@@ -39,6 +43,8 @@ class Evaluations:
         truth: the float64 outputs.
         implementations: admissible results; none where no bound is made of them.
         overflowing: see `admissible.overflowing`.
+        conditioning: where each element depends on its own input alone, how far the truth moves if
+            that moves by some ulps; None elsewhere.
         few: whether these are too few for a bound of the usual width.
         timed: whether they are of a timed call.
     """
@@ -46,6 +52,7 @@ class Evaluations:
     truth: tuple[torch.Tensor, ...]
     implementations: tuple[Implementation, ...] = ()
     overflowing: tuple[torch.Tensor, ...] | None = None
+    conditioning: torch.Tensor | None = None
     few: bool = False
     timed: bool = False
 
@@ -78,8 +85,43 @@ def all_evaluations(
         ]
     )
     return Evaluations(
-        truth=truth, implementations=tuple(shown), overflowing=overflowing(*given), few=few
+        truth=truth,
+        implementations=tuple(shown),
+        overflowing=overflowing(*given),
+        conditioning=None if few else _conditioning(task, working, inputs, truth),
+        few=few,
     )
+
+
+def _conditioning(
+    task: Task, working: str, inputs: Inputs, truth: tuple[torch.Tensor, ...]
+) -> torch.Tensor | None:
+    """How far a pointwise function of one tensor moves with its input; see `Evaluations`.
+
+    Where no result is beyond 1 a row's scale is an element's own, so nothing is evaluated.
+    """
+    given = [(name, t) for name, t in inputs.tensors.items() if t is not None]
+    if task.foreign or task.random or task.narrowed or task.sums() or task.contracted():
+        return None
+    if len(given) != 1 or len(truth) != 1 or not is_float(compute_dtype(working)):
+        return None
+    (name, x), (result,) = given[0], truth
+    plain = x.is_floating_point() and result.is_floating_point() and x.shape == result.shape
+    if not plain or not bool((result.abs() > 1).any()):
+        return None
+
+    def at(values: torch.Tensor) -> torch.Tensor:
+        (moved,) = evaluate(task, {**inputs.tensors, name: values}, inputs.scalars)
+        return moved.to(torch.float64)
+
+    exact = x.to(torch.float64)
+    kept = (torch.arange(x.numel(), device=x.device) * _SCATTERING % 7 < 3).view(x.shape)
+    beside = at(torch.where(kept, exact, exact.flatten().flip(0).view(x.shape)))
+    if not torch.equal(beside[kept].nan_to_num(), result.to(torch.float64)[kept].nan_to_num()):
+        return None
+    step = MOVED_ULPS * epsilon(compute_dtype(working))
+    moved = [(at(exact * (1 + s)) - result).abs() for s in (step, -step)]
+    return torch.maximum(*moved).nan_to_num(nan=torch.inf)
 
 
 def few_evaluations(

@@ -166,6 +166,16 @@ def _spread(
         tf32=policy.tf32 and task.contracted(),
         overflowing=made.overflowing[index] if made.overflowing else None,
     )
+    if made.conditioning is not None:
+        bound = bounds.of_own_element(
+            task,
+            case,
+            dtype,
+            value,
+            made.implementations,
+            conditioning=made.conditioning,
+            within=bound,
+        )
     if made.few:
         bound *= SLACK
     if made.timed and bound.numel():
