@@ -2,11 +2,11 @@
 
     python benchmarks/suite_obligations.py [SUITE ...] [--contract torch] [--device auto]
 
-A SUITE is core, kernelbenchx, tritonbench, earlier, kernelbench:PATH or flashinfer:PATH; all but
-the last two if none is named. Nothing excuses a function here: what is void for a candidate, since
-PyTorch fails it too, is broken. The exit code is 1 if any obligation of any task is broken. What
-decides and was not tried is listed with the reason. `kernel` is left out: PyTorch's functions have
-none of their own.
+A SUITE is core, kernelbenchx, tritonbench, earlier, or `NAME:PATH` of a checkout, where NAME is
+kernelbench, flashinfer, gpuemu or gpumode; the first four if none is named. Nothing excuses a
+function here: what is void for a candidate, since PyTorch fails it too, is broken. The exit code is
+1 if any obligation of any task is broken. What decides and was not tried is listed with the reason.
+`kernel` is left out: PyTorch's functions have none of their own.
 """
 
 from __future__ import annotations
@@ -50,6 +50,14 @@ class Job:
     task: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The tasks of a suite that are judged: those named, or else every n-th."""
+
+    only: list[str]
+    every: int
+
+
 def attempt_of(task: str, runner: Runner, cache: ExpectationCache, plan: Plan) -> Attempt:
     """PyTorch's own function, judged as a candidate that nothing excuses."""
     found = find(task)
@@ -63,12 +71,12 @@ def attempt_of(task: str, runner: Runner, cache: ExpectationCache, plan: Plan) -
 
 
 def attempts(
-    suite: str, only: list[str], runner: Runner, plan: Plan, workers: int
+    suite: str, chosen: Chosen, runner: Runner, plan: Plan, workers: int
 ) -> Iterator[tuple[str, Attempt | str]]:
-    """Each task of a suite with its attempt, or with why there is none."""
+    """Each chosen task of a suite with its attempt, or with why there is none."""
     known = opened_tasks(suite)
-    every = eager_modules(suite) if known is None else known
-    keys = [key_of(name, suite) for name in only] or list(every)
+    every = list(eager_modules(suite) if known is None else known)
+    keys = [key_of(name, suite) for name in chosen.only] or every[:: chosen.every]
     # The last tasks of a user's suite are usually the largest: start them early.
     jobs = [Job(task=key) for key in (keys if known is None else keys[::-1])]
     cache = ExpectationCache(Policy())
@@ -155,6 +163,7 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="judges; one per core if left out")
     parser.add_argument("--only", action="append", default=[], help="only this task")
+    parser.add_argument("--every", type=int, default=1, help="only every n-th task of a suite")
     return parser.parse_args()
 
 
@@ -172,6 +181,7 @@ def main() -> int:
         deadline_s=DEADLINE_S,
         compile=False,
     )
+    chosen = Chosen(only=options.only, every=options.every)
     lines: list[str] = []
     bad = False
     with Runner(device=device) as runner:
@@ -182,14 +192,16 @@ def main() -> int:
             none: dict[str, str] = {}
             with opened(given, runner, judges=workers) as suite:
                 assert suite is not None
-                for task, result in attempts(suite, options.only, runner, plan, workers):
+                for task, result in attempts(suite, chosen, runner, plan, workers):
                     if isinstance(result, str):
                         none[task] = result
                     else:
                         found[task] = result
-            lines += section(given, found, none, time.monotonic() - start)
+            lines += section(given.partition(":")[0], found, none, time.monotonic() - start)
             bad |= any(True for _ in entries(found, "broken")) or not found
-    name = f"suite_obligations_{plan.contract}"
+    # Where checkouts lie is no part of a report.
+    named = "_".join(given.partition(":")[0] for given in options.suites)
+    name = "_".join(filter(None, ("suite_obligations", plan.contract, named)))
     title = f"PyTorch's own functions under the contract `{plan.contract}`"
     machine.publish(name, title, machine.facts(device), lines, folder=options.results)
     return int(bad)

@@ -11,7 +11,7 @@ from kerneltruth.oracle.large import LARGE
 pytestmark = pytest.mark.gpu
 
 HEAD = "import torch, triton\nimport triton.language as tl\n"
-# Of these, `{pid}` is an int32, which wraps, or an int64.
+# `{pid}` is an int32, which wraps, or an int64.
 SOURCES = {
     "relu": """
 @triton.jit

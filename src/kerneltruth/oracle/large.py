@@ -57,7 +57,7 @@ STRAYED = ("illegal memory access", "misaligned address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class LargeResult:
     """A large call, and the verdict on the rows that are judged."""
 
     call: LargeCall
@@ -178,14 +178,14 @@ def _picked(inputs: Inputs, names: Collection[str], rows: Sequence[int]) -> Inpu
     return replace(inputs, tensors=picked)
 
 
-def _results(session: CandidateSession, calls: Iterable[LargeCall]) -> Iterator[Result]:
+def _results(session: CandidateSession, calls: Iterable[LargeCall]) -> Iterator[LargeResult]:
     """Make the first call that the device has memory for, and a smaller one if it is wrong."""
     wrong: Unit | None = None
     for call in calls:
         if call.unit == wrong:
             continue
         verdict = _verdict(session, call)
-        yield Result(call=call, verdict=verdict)
+        yield LargeResult(call=call, verdict=verdict)
         if outcome_of(verdict) == "broken":
             wrong = call.unit
         elif not reason_of(verdict).startswith(MEMORY_LACKS):
@@ -248,9 +248,9 @@ def _ruled(task: Task, expectation: Expectation, seen: Observation, deadline_s: 
     return grade(task, expectation, seen)
 
 
-def _outcome_of(results: Iterable[Result]) -> LargeOutcome:
+def _outcome_of(results: Iterable[LargeResult]) -> LargeOutcome:
     """What some large calls come to: a wrong one outweighs a right one, and both a refusal."""
-    by_outcome: dict[Outcome | None, Result] = {}
+    by_outcome: dict[Outcome | None, LargeResult] = {}
     for result in results:
         by_outcome[outcome_of(result.verdict)] = result
     wrong, held = by_outcome.get("broken"), by_outcome.get("held")
