@@ -22,7 +22,10 @@ def judged_as(task: Task, case: Case) -> Task:
     specs = differentiated(task, case)
     return replace(
         task,
-        outputs=tuple(Output(name=f"gradient of {spec.name}") for spec in specs),
+        # A gradient has its input's dtype, whichever the caller requests for the result.
+        outputs=tuple(
+            Output(name=f"gradient of {spec.name}", dtype=spec.dtype(case.dtype)) for spec in specs
+        ),
         reference=_gradient_of(task.reference, specs),
         with_spread=None,
         admissible=tuple(_gradient_of(formula, specs) for formula in task.admissible),

@@ -107,7 +107,10 @@ def judge(
     members = [
         replace(m, values=m.values.clamp(-top, top)) for m in _LATEST.members(family, evidence)
     ]
-    yield from _close(got, truth, members, usual, thresholds)
+    # The dtype's own rounding may be further off than an absolute threshold.
+    dtype = evidence.outputs[0].dtype
+    rounded = [replace(m, values=m.values.to(dtype).to(torch.float64)) for m in members]
+    yield from _close(got, truth, rounded, usual, thresholds)
     rounding = evidence.eps * got.abs() + 2.0**-126
     off = _unexplained(got, members, rounding)
     yield Claim("distance to quantized arithmetic / rounding", off, 1.0)

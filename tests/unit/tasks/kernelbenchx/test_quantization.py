@@ -249,3 +249,12 @@ def test_the_float_layer_normalization_is_that_of_numpy():
         **{n: torch.from_numpy(t) for n, t in given.items()}, normalized_shape=(2, 6), eps=1e-3
     )
     np.testing.assert_allclose(got.numpy(), normal * weight + bias, rtol=1e-12)
+
+
+def test_rounding_large_results_to_half_precision_is_no_error_of_quantization(generator):
+    # One weight a row is exact in int4, so that only the rounding of the result is left.
+    x = (1000 * torch.randn(31, 1, generator=generator)).half()
+    w = torch.randn(256, 1, generator=generator).half()
+    product = x.double() @ w.double().T
+    assert broken("linear_w4a16", product.half(), input=x, weight=w, bias=None) == []
+    assert broken("linear_w4a16", (product * 1.1).half(), input=x, weight=w, bias=None) != []
