@@ -186,7 +186,7 @@ class Worker:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)
                 if observation.ended == "returned" and left_threads.waited(self._threads):
-                    observation = self._read_again(observation, values, inputs)
+                    observation = self._read_again(observation, values, inputs, call.rows)
                     self._threads = max(self._threads, left_threads.count())
         except BaseException as error:
             observation = failures.failure(error)
@@ -197,9 +197,10 @@ class Worker:
         observation: Observation,
         values: Sequence[Any],
         inputs: list[placing.PlacedInput],
+        rows: Rows | None,
     ) -> Observation:
         """Add what has changed since the observation was made."""
-        results = self._observed(values, inputs).results
+        results = self._observed(values, inputs, rows).results
         buffers = {
             p.name: placing.raw_bytes(p.buffer) for p in inputs if p.name in observation.buffers
         }
