@@ -37,6 +37,8 @@ MADE = {
     "replay": {"findings", "run", "seed"},
     "minimize": {"finding", "run", "seed"},
     "analyze": {"device"},
+    # It chooses another request than that of the corpus.
+    "audit": {"exploits"},
 }
 REQUESTS = {
     "check": (CheckRequest,),

@@ -105,7 +105,8 @@ def test_each_layout_each_special_recipe_and_each_largest_size_has_a_turn_in_48_
     for key in ("layouts", "specials", "shapes"):
         assert {(key, name) for name in kinds.within(key)} <= tried
     recipes = [name for name in kinds.within("values") if ("values", name) in tried]
-    assert len(recipes) >= len(kinds.within("values")) - 3
+    # Sums in narrower dtypes keep ordinary values, which takes turns of convolutions.
+    assert len(recipes) >= 2 / 3 * len(kinds.within("values"))
 
 
 def test_cases_about_sizes_take_values_that_had_no_turn():
