@@ -20,9 +20,9 @@ def evaluator():
     evaluator.close()
 
 
-def _job(source_text, *, name, task, cases, contract="core"):
+def _job(source_text, *, name, task, cases, contract="core", large=False):
     candidate = read_candidate(source_text, f"{name}.py", task_names=tuple(TASKS), task=task)
-    plan = Plan(cases=cases, contract=contract, compile=False, deadline_s=60.0)
+    plan = Plan(cases=cases, contract=contract, compile=False, deadline_s=60.0, large=large)
     return EvaluationRequest(name=name, task=task, candidate=candidate, plan=plan)
 
 
@@ -30,8 +30,8 @@ def _job(source_text, *, name, task, cases, contract="core"):
 def judge(evaluator):
     """Judge a source text on the GPU."""
 
-    def judge_one(source_text, *, task, cases=12, contract="core"):
-        job = _job(source_text, name="candidate", task=task, cases=cases, contract=contract)
+    def judge_one(source_text, *, task, **how):
+        job = _job(source_text, name="candidate", task=task, **{"cases": 12} | how)
         return evaluator.evaluate(job).attempt
 
     return judge_one

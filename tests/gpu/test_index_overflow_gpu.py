@@ -67,7 +67,7 @@ def _large_of(judge, task, pid):
     free, _ = torch.cuda.mem_get_info()
     if free < NEEDED_BYTES:
         pytest.skip(f"{free / 2**30:.0f} GiB of the device are free; the call needs 38 GiB")
-    attempt = judge(HEAD + SOURCES[task].format(pid=pid), task=task)
+    attempt = judge(HEAD + SOURCES[task].format(pid=pid), task=task, large=True)
     assert attempt.verdict == Passed(), attempt.failure
     return attempt.profile["shapes"], attempt.hazards
 

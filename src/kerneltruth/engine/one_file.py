@@ -200,6 +200,7 @@ def job_of(options: CheckRequest, policy: Policy) -> EvaluationRequest:
         contract=contract.name,
         deadline_s=options.deadline_s,
         require_kernel=options.require_kernel,
+        large=options.keep,
     )
     # Says what is wrong with the strategies before anything is begun.
     generate(

@@ -157,7 +157,8 @@ def findings_in(
             )
             others.append(found(failing))
             profile[key] = replace(entry, finding=others[-1].id)
-    hazards = {key: _named(said, profile[key].finding) for key, said in attempt.hazards.items()}
+    named = {key: entry.finding for key, entry in profile.items()}
+    hazards = {key: _named(said, named.get(key)) for key, said in attempt.hazards.items()}
     slim = replace(attempt, error_map=None, profile=profile, hazards=hazards)
     return AttemptFindings(attempt=slim, deciding=deciding, others=tuple(others))
 

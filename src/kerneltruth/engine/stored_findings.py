@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kerneltruth.cases.layouts import LAYOUTS
+from kerneltruth.cases.published import published_case
 from kerneltruth.cases.values import RECIPES
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Finding
@@ -97,13 +98,28 @@ def _shapes(task: Task, case: Case) -> str | None:
     try:
         if not task.allows(case.sizes, settings):
             return f"sizes {case.sizes} with {case.settings}"
-        counts = [math.prod(task.shape(t, case.sizes, settings)) for t in task.tensors]
+        count = _elements(task, case)
     except (ArithmeticError, TypeError, ValueError, LookupError) as error:
         return f"sizes {case.sizes} with {case.settings} ({error})"
-    if max(counts, default=0) > MOST_ELEMENTS:
-        return f"{max(counts)} elements; at most {MOST_ELEMENTS} are replayed"
-    work = math.prod(n for n in case.sizes.values() if n)
-    return f"sizes {case.sizes}, a product over {MOST_WORK}" if work > MOST_WORK else None
+    # The benchmark's own inputs may be larger than those of any other case.
+    own = published_case(task, seed=case.seed, device="cuda")
+    most = max(MOST_ELEMENTS, _elements(task, own))
+    if count > most:
+        return f"{count} elements; at most {most} are replayed"
+    most = max(MOST_WORK, _work(own))
+    return f"sizes {case.sizes}, a product over {most}" if _work(case) > most else None
+
+
+def _elements(task: Task, case: Case) -> int:
+    """The elements of the case's largest tensor."""
+    settings = {a.name: a.default for a in task.attributes} | case.settings
+    shapes = (task.shape(tensor, case.sizes, settings) for tensor in task.tensors)
+    return max(map(math.prod, shapes), default=0)
+
+
+def _work(case: Case) -> int:
+    """The product of the case's sizes, which bounds what a product of its tensors takes."""
+    return math.prod(n for n in case.sizes.values() if n)
 
 
 def _values(task: Task, case: Case) -> str | None:

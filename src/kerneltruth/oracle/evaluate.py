@@ -72,7 +72,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     profile = loop.profile.profile(ended or loop.ended) | {"kernel": kernel}
     notes = tuple(noted.note() for noted in tally.noted.values())
     verdict = early or loop.verdict(failure)
-    large = None if early else large_outcome(session, plan, verdict, profile)
+    large = large_outcome(session, plan, verdict, profile) if plan.large and not early else None
     profile |= {} if large is None else large.noted(profile)
     yield AttemptEnded(
         attempt=Attempt(

@@ -31,6 +31,8 @@ class Plan:
         forgiving: whether right cases suffice, though others were not answered or not tried; only
             an audit of exploits shows what that would let pass.
         compile: whether every launch is also compiled for the runner's targets.
+        large: whether a right kernel is called once beyond 2^31 elements, on a GPU. The call takes
+            the device's memory for itself, which many candidates at once cannot spare.
     """
 
     seed: int = 0
@@ -49,6 +51,7 @@ class Plan:
     again: bool = True
     forgiving: bool = False
     compile: bool = True
+    large: bool = False
 
     @property
     def terms(self) -> Contract:

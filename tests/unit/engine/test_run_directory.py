@@ -2,7 +2,9 @@
 
 import pytest
 
-from kerneltruth.engine.run_directory import open_run
+from kerneltruth.documents.records import Attempt, CandidateRef
+from kerneltruth.documents.verdict import Passed
+from kerneltruth.engine.run_directory import findings_in, open_run
 from kerneltruth.errors import Interrupted, UserError
 from kerneltruth.runs.store import RunStore
 
@@ -51,3 +53,17 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(tmp_path):
     with pytest.raises(Interrupted, match=r"1 result kept .* --out '.*my run' to go on"):
         interrupted_after_one_result(folder)
     assert [line["name"] for line in RunStore.open(folder, keep=dict).results()] == ["one"]
+
+
+def test_a_hazard_without_a_finding_is_kept_as_it_is():
+    attempt = Attempt(
+        task="relu",
+        candidate=CandidateRef(sha256="0" * 64, path="relu.py", language="triton", entry="relu"),
+        verdict=Passed(),
+        cases=8,
+        failed=0,
+        hazards={"shapes.large": "silently wrong at large sizes"},
+    )
+    found = findings_in(attempt, {})
+    assert found.all == ()
+    assert found.attempt.hazards == attempt.hazards

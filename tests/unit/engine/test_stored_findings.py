@@ -1,5 +1,6 @@
 """A case from a file that its task cannot have is refused with what does not fit."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.engine.stored_findings import refuse_unfit
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.spec import Variants, task
 
 TASK = find("softmax")
 (CASE,) = generate(TASK, seed=0, count=1)
@@ -52,6 +54,24 @@ def test_a_case_that_does_not_fit_is_refused_with_the_file_and_the_next_step(cha
         refuse_unfit(Path("f.json"), TASK, structs.replace(CASE, **changed))
     assert str(caught.value).startswith("f.json: its case does not fit softmax(")
     assert f": {says}; restore the file, or judge the kernel again" in str(caught.value)
+
+
+def test_the_benchmarks_own_inputs_are_taken_however_large_they_are():
+    small_first = task(
+        "halved(x[*shape], _size='small')",
+        category="Math",
+        dims={},
+        where={"shape": Variants("_size", {"small": "2, 8", "large": "8, 16777216"})},
+        attributes={"_size": ("small", "large")},
+        reference=lambda x: x / 2,
+        description="",
+        flops="1",
+        benchmark={},
+    )
+    (case,) = generate(small_first, seed=0, count=1)
+    large = case.with_attributes(_size="large")
+    assert "elements; at most" in refusal(small_first, large)
+    assert refusal(replace(small_first, first={"_size": "large"}), large) is None
 
 
 def test_a_case_of_small_tensors_that_takes_hours_is_refused():

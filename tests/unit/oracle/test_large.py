@@ -224,5 +224,5 @@ def test_broken_shapes_stay_as_they_are():
 
 def test_a_judged_candidate_says_that_a_cpu_is_too_small():
     session = session_of(RELU, lambda call: call.tensors["x"].clamp(min=0))
-    *_, ended = evaluate_cases(session, Plan(cases=12))
+    *_, ended = evaluate_cases(session, Plan(cases=12, large=True))
     assert ended.attempt.profile["shapes"].untried[KIND] == NEEDS_GPU
