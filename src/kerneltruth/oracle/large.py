@@ -86,7 +86,7 @@ class LargeOutcome:
         """The line under the verdict, if results are wrong."""
         if self.status != "broken":
             return {}
-        return {LARGE: f"silently wrong at large sizes: {self.reason}"}
+        return {LARGE: f"wrong at large sizes: {self.reason}"}
 
     def noted(self, profile: Mapping[str, ProfileEntry]) -> dict[str, ProfileEntry]:
         """The entry of `shapes`, with what this adds: where it held, or why it was not tried."""

@@ -62,7 +62,7 @@ def test_a_hazard_without_a_finding_is_kept_as_it_is():
         verdict=Passed(),
         cases=8,
         failed=0,
-        hazards={"shapes.large": "silently wrong at large sizes"},
+        hazards={"shapes.large": "wrong at large sizes"},
     )
     found = findings_in(attempt, {})
     assert found.all == ()

@@ -4,6 +4,7 @@ A small library stands for the CUDA runtime, and runs a kernel on the host when 
 """
 
 import ctypes
+import os
 import platform
 import shutil
 import subprocess
@@ -72,7 +73,8 @@ def libraries(tmp_path_factory):
         "now": built(folder, "now", own, *linked, "-Wl,-z,relro,-z,now"),
         "package": built(folder, "package", EXTENSION.format(kernel="theirs"), *linked),
     }
-    return {name: ctypes.CDLL(str(path)) for name, path in made.items()}
+    # A CUDA runtime that PyTorch has loaded into this process may not take the stand-in's place.
+    return {name: ctypes.CDLL(str(path), mode=os.RTLD_DEEPBIND) for name, path in made.items()}
 
 
 def is_own(path):
