@@ -31,12 +31,12 @@ from kerneltruth.oracle.again import (
     kept_from_others,
 )
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
-from kerneltruth.oracle.evaluations import count_elements
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
+from kerneltruth.oracle.pace import Pace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.profile import ProfileBuilder
@@ -52,12 +52,6 @@ INSTEAD = 8
 OTHER_VALUES = ("normal", "uniform")
 # Stop after this many calls that do not return.
 HANGS = 2
-# The interpreter's pace is known from calls of at least this many elements; in smaller ones, what
-# each call takes counts.
-PACED = 1024
-# A call does not hang if its size alone explains this share of the deadline.
-EXPLAINED = 0.5
-TOO_LARGE = "too large for Triton's interpreter"
 
 
 class CaseLoop:
@@ -87,10 +81,7 @@ class CaseLoop:
         self._called: set[str] = set()
         self._right = RightCases()
         self._total = plan.cases
-        # The least seconds an element of right calls in the interpreter, and whether a call was
-        # too large for it.
-        self._pace: float | None = None
-        self._is_slow = False
+        self._pace = Pace(session)
         self._out_of_time: TimedOut | None = None
 
     def verdict(self, failure: Judgement | None) -> Verdict:
@@ -170,15 +161,15 @@ class CaseLoop:
             unsettled = Unrefereeable(reason=expectation.unrefereeable)
             yield self._counted(Judgement(case=case, verdict=unsettled), case, case)
             return
-        if self._is_slow and (slow := self._too_large(expectation)) is not None:
-            self._leave_out(case, UnsupportedHere(reason=slow))
+        if self._pace.is_slow and (slow := self._pace.too_large(expectation)) is not None:
+            self._leave_out(case, slow)
             return
         for config in _configs(session, count):
             judgement, simplest = self._judge_one(expectation, config)
             if session.keeps_its_weights(case, judgement.verdict):
                 return
             verdict = judgement.verdict
-            if isinstance(verdict, UnsupportedHere) and verdict.reason.startswith(TOO_LARGE):
+            if isinstance(verdict, UnsupportedHere) and is_too_large(verdict):
                 self._leave_out(case, verdict)
                 return
             yield self._counted(judgement, case, simplest)
@@ -293,10 +284,9 @@ class CaseLoop:
             seconds=time.monotonic() - start,
             interface=ruling.interface,
         )
-        slow = self._too_large(expectation) if isinstance(verdict, TimedOut) else None
+        slow = self._pace.explains(expectation, verdict)
         if slow is not None:
-            self._is_slow = True
-            return replace(judgement, verdict=UnsupportedHere(reason=slow)), case
+            return replace(judgement, verdict=slow), case
         # PyTorch does not share the mismatches of form that are noted.
         noted = self.tally.noted.keys()
         new_form = any((m.kind, m.output) not in noted for m in ruling.interface)
@@ -333,13 +323,6 @@ class CaseLoop:
             return with_digests(judgement, expectation, ruling), case
         return judgement, simplest
 
-    def _too_large(self, expectation: Expectation) -> str | None:
-        """Why a right kernel may not return in time here, by the pace of its right calls."""
-        needed, allowed = (self._pace or 0.0) * _elements(expectation), self._session.deadline_s
-        if needed < EXPLAINED * allowed:
-            return None
-        return f"{TOO_LARGE}: about {needed:.2g} s; --timeout allows {allowed:g} s"
-
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
         """Whether it fails without any departure, as the published inputs did: nothing is new."""
         known = self.profile.failure_as_published(judgement, any_config=True)
@@ -373,12 +356,7 @@ class CaseLoop:
         session = self._session
         ruling, observation, _ = session.call(expectation, config=config)
         verdict = ruling.verdict
-        is_interpreted = session.candidate.language == "triton" and session.runner.device == "cpu"
-        if is_interpreted and isinstance(verdict, Passed) and observation.seconds is not None:
-            elements = _elements(expectation)
-            if elements >= PACED:
-                pace = observation.seconds / elements
-                self._pace = pace if self._pace is None else min(pace, self._pace)
+        self._pace.learn(expectation, verdict, observation.seconds)
         if self._plan.compile and session.runner.targets and not is_bad(verdict):
             refused = session.compile(expectation, observation.launches, config)
             if refused is not None:
@@ -405,10 +383,6 @@ def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     if expectation.invalid is not None:
         return f"the operator rejects the case: {expectation.invalid}"
     return session.cannot_take(expectation)
-
-
-def _elements(expectation: Expectation) -> int:
-    return count_elements(expectation.inputs, [o.reference for o in expectation.outputs])
 
 
 def _refusal(verdict: Verdict) -> Verdict:
