@@ -36,7 +36,7 @@ from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
-from kerneltruth.oracle.pace import Pace, is_too_large
+from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.profile import ProfileBuilder
@@ -81,7 +81,7 @@ class CaseLoop:
         self._called: set[str] = set()
         self._right = RightCases()
         self._total = plan.cases
-        self._pace = Pace(session)
+        self._pace = InterpreterPace(session)
         self._out_of_time: TimedOut | None = None
 
     def verdict(self, failure: Judgement | None) -> Verdict:

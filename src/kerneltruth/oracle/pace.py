@@ -15,7 +15,7 @@ EXPLAINED = 0.5
 TOO_LARGE = "too large for Triton's interpreter"
 
 
-class Pace:
+class InterpreterPace:
     """The least seconds an element of right calls in the interpreter.
 
     Attributes:
