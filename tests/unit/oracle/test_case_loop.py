@@ -361,7 +361,7 @@ def test_a_wrong_answer_and_one_that_never_came_count_apart_in_their_dtype():
 
 def slowly(answer):
     def call(call):
-        time.sleep(0.05)
+        time.sleep(0.5)
         return answer(call)
 
     return call
@@ -371,27 +371,27 @@ def test_all_calls_of_a_candidate_end_when_its_time_is_spent():
     wrong = slowly(lambda call: call.tensors["x"] + 100 + call.small_poison)
     tried(wrong)
     start = time.monotonic()
-    attempt, judged, session = tried(wrong, cases=48, plan=Plan(budget_s=0.2))
+    attempt, judged, session = tried(wrong, cases=48, plan=Plan(budget_s=2.0))
 
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     assert len(session.runner.calls) <= 6
     assert (attempt.verdict.word, attempt.failed) == ("fail", 1)
     assert attempt.failure.output_digest is not None
     assert [j.verdict.word for j in judged] == ["fail"]
     untried = [e for e in attempt.profile.values() if e.status == "not_tried"]
-    assert any(entry.reason.endswith("0.2 s, is spent") for entry in untried)
+    assert any(entry.reason.endswith("2 s, is spent") for entry in untried)
 
 
 def test_a_call_that_the_candidates_time_ends_is_not_tried():
     def hangs_at_last(call):
         if len(session.runner.calls) < 3:
             return right(call)
-        time.sleep(0.2)
+        time.sleep(2.0)
         return Observation(ended="timeout")
 
     session = session_of(RELU, hangs_at_last)
-    *judged, ended = evaluate_cases(session, Plan(cases=48, budget_s=0.2))
+    *judged, ended = evaluate_cases(session, Plan(cases=48, budget_s=2.0))
 
     assert [j.judgement.verdict for j in judged] == [Passed()] * 2
-    assert ended.attempt.verdict == TimedOut(seconds=0.2)
+    assert ended.attempt.verdict == TimedOut(seconds=2.0)
     assert ended.attempt.failed == 0

@@ -233,13 +233,13 @@ def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
         calls.append(call)
         if len(calls) == 1:
             return right(call)
-        time.sleep(0.3)
+        time.sleep(1.0)
         return HANGS
 
-    attempt = attempt_of(ends_in_the_second, plan=Plan(budget_s=0.3))
+    attempt = attempt_of(ends_in_the_second, plan=Plan(budget_s=1.0))
     assert attempt.verdict.word == "timeout"
     assert with_status(attempt, "held") == ["published", "interface", "memory"]
-    assert attempt.profile["shapes"].reason == "the candidate's time, 0.3 s, is spent"
+    assert attempt.profile["shapes"].reason == "the candidate's time, 1 s, is spent"
 
 
 def _large_ones_time_out(seconds_an_element):
