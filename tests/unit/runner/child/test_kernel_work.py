@@ -28,8 +28,8 @@ def counted():
 @pytest.mark.parametrize(
     ("path", "own"),
     [
-        ("/tmp/work/candidate_relu.py", True),
-        ("/tmp/work/written_by_the_candidate.py", True),
+        ("/tmp/child/candidate_relu.py", True),
+        ("/tmp/child/written_by_the_candidate.py", True),
         (triton.__file__, False),
         (f"{sysconfig.get_paths()['purelib']}/flash_attn/kernels.py", False),
         ("/tmp/torchinductor_user/ab/cab.py", False),
