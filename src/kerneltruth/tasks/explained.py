@@ -78,7 +78,12 @@ def _same_call(one: Evidence, other: Evidence) -> bool:
     if (one.dtype, one.scalars) != (other.dtype, other.scalars):
         return False
     pairs = ((t, other.inputs[name]) for name, t in one.inputs.items())
-    return all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
+    return all(a is b or (a is not None and b is not None and _equal(a, b)) for a, b in pairs)
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    # `torch.equal` raises for tensors of two devices.
+    return a.device == b.device and torch.equal(a, b)
 
 
 _LATEST = _Latest()

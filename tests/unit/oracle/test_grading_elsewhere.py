@@ -67,8 +67,9 @@ def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_
     assert isinstance(there, Passed), there
 
 
-def test_what_is_kept_of_one_device_serves_another(tmp_path, monkeypatch):
-    task = find("kernelbenchx/fused_fractional_max_pool2d_with_relu")
+@pytest.mark.parametrize("name", ["fused_fractional_max_pool2d_with_relu", "bmm_w8a8"])
+def test_what_is_kept_of_one_device_serves_another(name, tmp_path, monkeypatch):
+    task = find(f"kernelbenchx/{name}")
     case = benchmark_case(task, 0, task.dtypes[0])
     inputs = make_bench_inputs(task, case)
     choices = inputs.draw(stream(1, "known", task.key), 1)[0]
