@@ -360,6 +360,8 @@ def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
 def test_an_interrupt_ends_the_check_and_not_the_judge():
     ran = script("""
         import signal
+        # A shell starts what runs in its background with the signal ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         judge = kt.Judge(device="cpu", workers=1, targets=())
         judge.check(RIGHT, **FEW)
         before = signal.getsignal(signal.SIGINT)
