@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from kerneltruth.cases import shapes
-from kerneltruth.cases.promised import domain_of
+from kerneltruth.cases.promised import domain_of, why_untried
 from kerneltruth.cases.shapes import Device
 from kerneltruth.documents.case import Case
 from kerneltruth.tasks.model import BACKWARD, CALL
-from kerneltruth.tasks.spec import Task, evaluate
+from kerneltruth.tasks.spec import Task
 
 # The strategies that are not about sizes: which of two dims is the larger one may change.
 _ORDINARY = frozenset({"attributes", "structured"})
@@ -148,10 +148,9 @@ class Pairs:
     def _takes(self, case: Case) -> bool:
         """Whether the task has the case, and it costs no more than an ordinary one."""
         task, sizes, settings = self._task, case.sizes, case.settings
-        never = task.promises.never.get(case.dtype, "False")
         return (
             shapes.violations(task, sizes, settings) == 0
             and shapes.within(task, self._axes, sizes, settings, self._limits)
             and domain_of(task, case) == "core"
-            and not evaluate(never, task.scope({}, settings))
+            and not why_untried(task, case.dtype, case.recipe, sizes, settings)
         )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
 from kerneltruth.cases.recipes import RECIPES, benchmark_recipe
 from kerneltruth.documents.case import Case, Domain
-from kerneltruth.tasks.arguments import alike
-from kerneltruth.tasks.spec import Scalar, Task
+from kerneltruth.tasks.arguments import PARTS, alike
+from kerneltruth.tasks.spec import Scalar, Task, evaluate
 
 Kind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]
 
@@ -69,6 +70,19 @@ def promises_of(task: Task) -> tuple[Promise, ...]:
     if task.promises.empty:
         found.append(Promise(kind="empty"))
     return tuple(found)
+
+
+def why_untried(
+    task: Task, dtype: str, recipe: str, sizes: Mapping[str, int], settings: Mapping[str, Scalar]
+) -> str | None:
+    """Return why no case has this dtype, recipe, sizes and attributes' values together."""
+    if dtype in PARTS and RECIPES[recipe].domain != "core":
+        return "what complex infinities and NaN give, no standard says"
+    if dtype in PARTS and task.asked_dtype(settings) not in (None, *PARTS):
+        return "a complex number is none of a real dtype"
+    if evaluate(task.promises.never.get(dtype, "False"), task.scope(sizes, settings)):
+        return f"not tried in {dtype}"
+    return None
 
 
 def domain_of(task: Task, case: Case) -> Domain:

@@ -19,14 +19,12 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.drafts import TURNS, departures_of
 from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
-from kerneltruth.cases.promised import domain_of
-from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.promised import domain_of, why_untried
 from kerneltruth.cases.scene import Draft, Scene
 from kerneltruth.cases.shapes import Device, Sizes
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.errors import UserError
-from kerneltruth.tasks.arguments import PARTS
-from kerneltruth.tasks.spec import Scalar, Task, evaluate
+from kerneltruth.tasks.spec import Scalar, Task
 
 # A strategy that fails this often in a row is exhausted.
 _PATIENCE = 24
@@ -52,12 +50,9 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
     if sizes is None:
         return "no sizes satisfy the task's constraints"
     dtype = _dtype(scene, strategy, k, draft)
-    if dtype in PARTS and RECIPES[draft.recipe].domain != "core":
-        return "what complex infinities and NaN give, no standard says"
-    if dtype in PARTS and task.asked_dtype(settings) not in (None, *PARTS):
-        return "a complex number is none of a real dtype"
-    if evaluate(task.promises.never.get(dtype, "False"), task.scope({}, settings)):
-        return f"not tried in {dtype}"
+    reason = why_untried(task, dtype, draft.recipe, sizes, settings)
+    if reason:
+        return reason
     case = Case(
         task=task.key,
         dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),

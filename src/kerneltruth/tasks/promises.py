@@ -42,8 +42,8 @@ class Promises:
         empty: whether the prompt mentions tensors without elements.
         gradients: whether it says that the result is differentiable.
         not_tried: what else it documents and no case tries, such as an argument, with the reason.
-        never: by dtype, a condition of attributes that no case combines with it; `not_tried` says
-            why.
+        never: by dtype, a condition of sizes and attributes that no case combines with it;
+            `not_tried` says why.
 
     Examples:
         >>> kt.Promises(dtypes=("float32", "float16"), out=True).gradients

@@ -94,3 +94,13 @@ def test_no_more_cases_are_added_than_add_a_pair():
     assert firsts == [wide]
     assert [c.settings["approximate"] for c in more] == ["tanh"]
     assert paired(pairs, published, [wide], [wide], most=0) == ([wide], [])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_complex_dtype_meets_no_value_that_makes_the_result_real(seed):
+    task = find("kernelbenchx/fused_add_mean")
+    plan = Plan(seed=seed, cases=96, promises=True)
+    dealt = deal(task, plan, published_case(task, seed=seed, device="cuda:0"), device="cuda:0")
+    complex_ = [c for c in (*dealt.firsts, *dealt.others) if c.dtype == "complex64"]
+    assert complex_
+    assert all(c.settings["dtype"] is None for c in complex_)

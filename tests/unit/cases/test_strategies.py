@@ -11,6 +11,7 @@ from kerneltruth.cases.recipes import OWN, RECIPES
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.errors import UserError
 from kerneltruth.tasks import spec as declarations
+from kerneltruth.tasks.registry import find
 
 from .tasks_for_tests import (
     ALL,
@@ -266,3 +267,11 @@ def test_a_dim_may_allow_more_than_cases_try():
     sizes = [case.sizes["N"] for case in generate(declared, seed=0, count=60, device="cuda")]
     assert max(sizes) == 65
     assert declared.allows({"N": 4096}, {})
+
+
+def test_a_dtype_is_not_combined_with_sizes_that_its_task_excludes():
+    task = find("scatter_add")
+    cases = [*generate(task, seed=1, count=200, device="cpu")]
+    ratios = {d: [c.sizes["K"] / c.sizes["N"] for c in cases if c.dtype == d] for d in task.dtypes}
+    assert 0 < max(ratios["bfloat16"]) <= 16 < max(ratios["float16"]) <= 128
+    assert max(ratios["float32"]) > 128

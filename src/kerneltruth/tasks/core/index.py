@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
 
 _ROWS: dict[str, Role] = {"M": "batch", "N": "channel"}
@@ -89,6 +90,13 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, index, src: input.scatter_add(0, index, src),
         description="""A copy of input to which src[k] is added at index[k] for every k; the same
             index may come several times. The input itself stays as it is.""",
+        promises=Promises(
+            never={"bfloat16": "K > 16 * N", "float16": "K > 128 * N"},
+            not_tried={
+                "many additions to one element in half precision": "PyTorch's own atomic additions "
+                "round each sum, and come to a standstill"
+            },
+        ),
         flops="K",
         benchmark={"N": 256, "K": 1024},
         perf=({"N": 2**16, "K": 2**18}, {"N": 2**20, "K": 2**22}, {"N": 2**22, "K": 2**24}),
