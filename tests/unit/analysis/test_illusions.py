@@ -8,6 +8,7 @@ from kerneltruth.analysis.illusions import (
     illusion_rates,
     illusion_share,
     illusions,
+    silently_broken,
 )
 from kerneltruth.analysis.results import Obliged
 
@@ -117,3 +118,12 @@ def test_answers_to_one_task_do_not_make_a_rate_of_illusions_surer():
     ]
     few, more = (illusion_rates(study(*r))[0].illusions for r in (one, many))
     assert more.low == pytest.approx(few.low)
+
+
+def test_work_done_by_libraries_makes_nothing_silently_wrong():
+    ends = {
+        "layouts": Obliged(status="broken", decisive=False),
+        "kernel": Obliged(status="broken", decisive=False),
+        "values": Obliged(status="held", decisive=True),
+    }
+    assert silently_broken(result(profile=ends)) == ("layouts",)
