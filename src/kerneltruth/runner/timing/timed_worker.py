@@ -79,13 +79,19 @@ class TimedWorker:
         *,
         cuda: Any = torch.cuda,
         unwatched: Callable[[], contextlib.AbstractContextManager[Any]] = unwatched,
+        keep_busy: Callable[[float], None] | None = None,
     ) -> None:
-        """Hold the inputs; `cuda` captures graphs, `unwatched` switches dispatch modes off."""
+        """Hold the inputs.
+
+        `cuda` captures graphs, `unwatched` switches dispatch modes off, and `keep_busy` gives the
+        device work for some seconds; a CPU gets none.
+        """
         self._cuda, self._unwatched = cuda, unwatched
         self._stock = stock
         self._device = device
         self._ready = ready
         self._on_gpu = device.type == "cuda"
+        self._keep_busy = keep_busy or (_sleeps if self._on_gpu else _goes_on)
         self._held = [self._hold(a) for a in stock.arguments if isinstance(a, Supply)]
         self._flush = _flushed(self._flush_words(), device)
         self.calls: list[Caller] = []
@@ -232,8 +238,8 @@ class TimedWorker:
             self._flip()
             # Work enqueued from here on sees scrambled inputs.
             self._wait()
-        if self._on_gpu and request.head_start_s > 0:
-            _sleep(int(request.head_start_s * _CYCLES))  # type: ignore[no-untyped-call]
+        if request.head_start_s > 0:
+            self._keep_busy(request.head_start_s)
         if request.hidden:
             # Calls on an unsynchronized stream have read noise.
             self._flip()
@@ -305,6 +311,14 @@ class TimedWorker:
     def _wait(self) -> None:
         if self._on_gpu and _synchronize is not None:
             _synchronize()
+
+
+def _sleeps(seconds: float) -> None:
+    _sleep(int(seconds * _CYCLES))  # type: ignore[no-untyped-call]
+
+
+def _goes_on(seconds: float) -> None:
+    del seconds
 
 
 # The memory that empties the caches; all timed workers of a process share it while any uses it,

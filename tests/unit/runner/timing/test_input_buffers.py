@@ -31,12 +31,13 @@ def held(shape, pool, count=4, **more):
     return made
 
 
-def tracked(entry):
-    """A track on the CPU, with contents in its rows."""
+def tracked(entry, **more):
+    """A worker on the CPU, with contents in its buffers."""
     made = timed_worker.TimedWorker(
         PrepareInputs(arguments=(supply(),)),
         torch.device("cpu"),
         lambda offered: [partial(entry, buffer[0].value) for buffer in offered],
+        **more,
     )
     made.do(AllocateBuffers(count=4))
     made.do(FillBuffers(buffers=(0, 1, 2, 3), windows=((0, 10, 20, 30),)))
@@ -115,14 +116,10 @@ def test_empty_buffers_have_nothing_to_hide():
     assert made.hidden is None
 
 
-def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_call(monkeypatch):
+def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_call():
     seen = []
-    made = tracked(lambda x: x * 2)
-    # As on a device, but for its clock.
-    made._on_gpu, made._timed = True, made._timed_on_cpu
-    monkeypatch.setattr(timed_worker, "_synchronize", None)
-    monkeypatch.setattr(
-        timed_worker, "_sleep", lambda cycles: seen.append(made._held[0].buffer(2).clone())
+    made = tracked(
+        lambda x: x * 2, keep_busy=lambda seconds: seen.append(made.offered(2)[0].value.clone())
     )
     made.do(RunBatch(buffers=(0, 2), head_start_s=1e-3, hidden=True))
     assert len(seen) == 1
