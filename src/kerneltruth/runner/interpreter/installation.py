@@ -42,7 +42,7 @@ _NEEDED = (
     "interpreter_semantic",
 )
 _HANDLE_FIELDS = ["data", "dtype", "attr"]
-_REPLACED = {
+REPLACED = {
     "GridExecutor.__call__": launching.launch,
     "InterpretedFunction.__call__": launching.call,
     "InterpretedFunction.rewrite": launching.rewrite,
@@ -50,7 +50,7 @@ _REPLACED = {
 }
 
 # Builder methods that every version computes as the GPU does.
-_KEPT = frozenset(
+KEPT = frozenset(
     [
         *(f"create_{n}" for n in ("addptr", "broadcast", "cat", "expand_dims", "gather", "join")),
         *(f"create_{n}" for n in ("make_range", "make_tensor_descriptor", "reshape", "split")),
@@ -80,7 +80,7 @@ def misfits() -> Iterator[str]:
             return
     if list(inspect.signature(it.TensorHandle).parameters) != _HANDLE_FIELDS:
         yield "its TensorHandle has other fields"
-    for path in _REPLACED:
+    for path in REPLACED:
         if path.partition(".")[2] not in vars(getattr(it, path.partition(".")[0])):
             yield f"it has no {path}"
     for name, method in methods().items():
@@ -96,7 +96,7 @@ def misfits() -> Iterator[str]:
 
 def unknown() -> list[str]:
     """Builder methods that are neither replaced nor known to be right."""
-    known = {*methods(), *adapter().kept, *_KEPT}
+    known = {*methods(), *adapter().kept, *KEPT}
     return [
         name
         for name in vars(it.InterpreterBuilder)
@@ -129,7 +129,7 @@ def install() -> None:
     for name, method in methods().items():
         setattr(it.InterpreterBuilder, name, method)
     it.interpreter_builder.options = _options()
-    for path, function in _REPLACED.items():
+    for path, function in REPLACED.items():
         owner, _, name = path.partition(".")
         setattr(getattr(it, owner), name, function)
     language.lend_builtins()

@@ -26,7 +26,7 @@ _MISSING = object()
 
 # Builtins that look at types and constants alone and leave all else to the builder.
 _PLANNED_MODULES = (tl.core.__name__, tl.math.__name__)
-_PLANNED = frozenset(
+PLANNED = frozenset(
     [
         f"__{r}{name}__"
         for name in ("add", "sub", "mul", "truediv", "floordiv", "mod")
@@ -83,7 +83,7 @@ _PLANNED = frozenset(
 )
 
 # Replaced while interpreting only: the compiler compares these with what a kernel calls.
-_BY_IDENTITY = frozenset(
+BY_IDENTITY = frozenset(
     ["static_assert", "static_print", "static_range", "range", "reduce", "associative_scan"]
 )
 
@@ -105,10 +105,15 @@ class _PatchRecorder:
         self.changes[(id(owner), name)] = (owner, name, value)
 
 
+def is_planned(member: Callable[..., Any]) -> bool:
+    """Return whether calls of a builtin are planned, and not made as they come."""
+    return member.__module__ in _PLANNED_MODULES and member.__name__ in PLANNED
+
+
 def _lent(member: Callable[..., Any]) -> Callable[..., Any]:
     semantic = it.interpreter_semantic
 
-    if member.__module__ in _PLANNED_MODULES and member.__name__ in _PLANNED:
+    if is_planned(member):
         ambient = _fp32_default if member.__name__ == "dot" else None
         return functools.wraps(member)(plans.planned(_with_semantic(member), ambient))
 
@@ -151,7 +156,7 @@ def lend_builtins() -> None:
     owners += [m for m in vars(tl.extra.cuda).values() if isinstance(m, ModuleType)]
     for owner in owners:
         for name, member in inspect.getmembers(owner, tl.core.is_builtin):
-            if name not in _BY_IDENTITY:
+            if name not in BY_IDENTITY:
                 new = lent.get(member) or _lent(member)
                 if name == "dot_scaled" and member not in lent:
                     new = _with_constant_names(new)
@@ -189,7 +194,9 @@ def _to_ir(original: Callable[..., Any]) -> Callable[..., Any]:
     return to_ir
 
 
-def _replacements() -> list[tuple[Any, str, Any]]:
+@functools.cache
+def replacements() -> tuple[tuple[Any, str, Any], ...]:
+    """Return what is replaced while a kernel is being interpreted: of what, its name, by what."""
     recorder = _PatchRecorder()
     it._patch_lang_tensor(tl.tensor, recorder)
     for language in (tl, tl.core):
@@ -206,7 +213,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
     recorder.set_attr(tl.tensor, "__bool__", _noted(truth))
     recorder.set_attr(tl.tensor, "__init__", types.init_tensor)
     recorder.set_attr(tl.block_type, "__init__", types.init_block_type)
-    return list(recorder.changes.values())
+    return tuple(recorder.changes.values())
 
 
 def _noted(truth: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -228,7 +235,7 @@ class _Scope:
     """Sets the replacements on first entry and takes them back on last exit."""
 
     def __init__(self) -> None:
-        self.replacements = _replacements()
+        self.replacements = replacements()
         self.originals: list[tuple[Any, str, Any]] = []
         self.depth = 0
 
