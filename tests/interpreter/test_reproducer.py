@@ -15,7 +15,8 @@ import torch
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault, TimedOut
-from kerneltruth.explain.reproducer.script import BODY, Seen, _data, script
+from kerneltruth.explain.reproducer.literals import coarse, data_of
+from kerneltruth.explain.reproducer.script import BODY, Seen, script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.runner.bundle import source_literal
@@ -487,7 +488,7 @@ def test_few_elements_are_written_as_numbers():
 def test_complex_elements_are_written_as_their_parts_exactly():
     parts = [-0.0, math.inf, math.nan, 1.5]
     z = torch.view_as_complex(torch.tensor(parts, dtype=torch.float64).reshape(2, 2))
-    spec = _data(z)
+    spec = data_of(z)
     assert repr(spec["data"]) == "[-0.0, inf, nan, 1.5]"
     scope = {"torch": torch}
     exec(BODY[BODY.index("def tensor(") : BODY.index("def surroundings(")], scope)
@@ -507,9 +508,7 @@ def test_the_same_finding_gives_the_same_script():
 
 
 def test_many_bounds_are_rounded_up_by_less_than_a_hundredth():
-    from kerneltruth.explain.reproducer.script import _coarse
-
     bound = torch.linspace(1e-9, 3.0, 1000, dtype=torch.float64)
-    ratio = _coarse(bound) / bound
+    ratio = coarse(bound) / bound
     assert bool((ratio >= 1).all())
     assert float(ratio.max()) < 1.01

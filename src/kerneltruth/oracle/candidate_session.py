@@ -28,7 +28,8 @@ from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
-from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE
+from kerneltruth.runner.child.models import CONSTRUCTED
+from kerneltruth.runner.child.weight_places import NO_PLACE
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse, Rows
 from kerneltruth.runner.session import Session

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 import textwrap
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +16,8 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.documents.verdict import Failed, TimedOut, Verdict
 from kerneltruth.explain.reproducer.calling import CALLING
 from kerneltruth.explain.reproducer.judging import JUDGING
-from kerneltruth.oracle.dtypes import DTYPES, NAMES
+from kerneltruth.explain.reproducer.literals import LINE, Packed, as_python, coarse, data_of
+from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
 from kerneltruth.runner.bundle import source_literal
@@ -27,9 +26,6 @@ from kerneltruth.tasks.spec import Task
 
 # What may follow the data of a script, with the marks of parts that not all scripts need.
 BODY = CALLING + JUDGING
-# Up to here elements are written as numbers that a reader can see and change.
-MOST_WRITTEN = 256
-_LINE = 96
 _MOST_LINES = 4
 # In the order of the script: first what a reader may want to change.
 _SETTINGS = (
@@ -101,7 +97,7 @@ def script(
             f"CANDIDATE = {source_literal(candidate.source)}",
             "",
             *_reference(task),
-            *(f"{name} = {_python(settings[name])}" for name in _SETTINGS),
+            *(f"{name} = {as_python(settings[name])}" for name in _SETTINGS),
             body(needed(candidate, settings)),
         )
     )
@@ -124,7 +120,7 @@ def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
         "model": model,
         "optimizer": any(n.startswith("_gradients_of_") for n in arguments),
         "other_values": kind == "kept_state",
-        "packed": any(isinstance(s["data"], _Packed) for s in data),
+        "packed": any(isinstance(s["data"], Packed) for s in data),
         "repeat": kind in ("nondeterministic", "other_bits", "uninitialized", "out_of_bounds"),
         "values": model or kind == "kept_state",
     }
@@ -194,7 +190,7 @@ def _docstring(
 
 def _wrapped(text: str) -> list[str]:
     """Return a text as few lines; compilers' messages are long."""
-    lines = textwrap.wrap(text, _LINE)
+    lines = textwrap.wrap(text, LINE)
     return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
 
@@ -211,7 +207,7 @@ def _notes(expectation: Expectation) -> list[str]:
 
 def _input(value: Tensor, placed: Placed) -> dict[str, Any]:
     return {
-        **_data(value),
+        **data_of(value),
         "strides": placed.strides,
         "offset": placed.offset,
         "length": len(placed.buffer) // DTYPES[placed.dtype].itemsize,
@@ -226,66 +222,15 @@ def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any
     exact = output.bound is None
     bound: Any = None
     if output.bound is not None:
-        bound = _data(_coarse(output.bound.to(torch.float64)))
+        bound = data_of(coarse(output.bound.to(torch.float64)))
         first = output.bound.reshape(-1)[:1]
         if not first.numel() or bool((output.bound == first).all()):
             bound = float(first) if first.numel() else 0.0
     value = output.rounded if exact else output.reference
     return {
-        **_data(value),
+        **data_of(value),
         "output_dtype": output.promised,
         "bound": bound,
         "in_place": output.spec.name if output.spec.name in written else None,
         "judged": output.spec.compare != "contract",
     }
-
-
-def _coarse(bound: Tensor) -> Tensor:
-    """Round many bounds up to 8 bits, by less than 1%, which shortens the text."""
-    if bound.numel() <= MOST_WRITTEN:
-        return bound
-    mantissa, exponent = torch.frexp(bound)
-    return torch.ldexp((mantissa * 256).ceil() / 256, exponent)
-
-
-def _data(value: Tensor) -> dict[str, Any]:
-    """Return a tensor's elements: as numbers if they are few, otherwise as compressed bytes."""
-    value = value.detach().cpu().contiguous()
-    data: list[Any] | _Packed
-    if value.numel() <= MOST_WRITTEN:
-        # As parts, because Python's text of a complex number loses infinite parts and the sign of
-        # 0.
-        flat = (torch.view_as_real(value) if value.is_complex() else value).reshape(-1)
-        data = (flat.to(torch.float64) if flat.is_floating_point() else flat).tolist()
-    else:
-        raw = value.reshape(-1).view(torch.uint8).numpy().tobytes()
-        data = _Packed(base64.b64encode(zlib.compress(raw, 9)).decode())
-    return {"dtype": NAMES[value.dtype], "shape": tuple(value.shape), "data": data}
-
-
-class _Packed(str):
-    """Text that the script spreads over lines."""
-
-
-def _python(value: Any, indent: int = 0) -> str:
-    """Return a Python expression for the value; `nan` and `inf` are names in the script."""
-    inner = " " * (indent + 4)
-    if isinstance(value, _Packed):
-        chunks = [value[i : i + _LINE - indent] for i in range(0, len(value), _LINE - indent)]
-        return "\n".join(("(", *(f'{inner}"{c}"' for c in chunks), " " * indent + ")"))
-    if isinstance(value, dict):
-        if not value:
-            return "{}"
-        short = "{" + ", ".join(f"{k!r}: {_python(v)}" for k, v in value.items()) + "}"
-        if "\n" not in short and len(short) + indent <= _LINE:
-            return short
-        items = (f"{inner}{k!r}: {_python(v, indent + 4)}," for k, v in value.items())
-        return "\n".join(("{", *items, " " * indent + "}"))
-    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
-        items = (f"{inner}{_python(v, indent + 4)}," for v in value)
-        return "\n".join(("[", *items, " " * indent + "]"))
-    text = repr(value)
-    if len(text) + indent > _LINE and isinstance(value, list):
-        wrapped = textwrap.wrap(text[1:-1], _LINE - indent - 4, break_long_words=False)
-        return "\n".join(("[", *(inner + w for w in wrapped), " " * indent + "]"))
-    return text

@@ -10,7 +10,7 @@ its constructor, which draws at the reference's seed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,17 +19,13 @@ from torch.nn.modules import module as registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.runner.child.binding import Offered
-from kerneltruth.runner.unsupported import UnsupportedError
+from kerneltruth.runner.child.weight_places import Weights, fits, state_of, weight_places
 
 CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
 FILLED = "model.filled"
 WEIGHTS = "weights."
 _SAID = (CONSTRUCTED, CALLED, FILLED)
-# The message if the judge's weights do not fit a model.
-NO_PLACE = "the model has no parameter for the weight"
-
-Weights = Mapping[str, torch.Tensor]
 
 
 def is_described(arguments: Sequence[Offered]) -> bool:
@@ -87,7 +83,7 @@ def build(
             returned = _as_tensors(model(*given), device)
             if not updated:
                 return returned
-            own = _state(model)
+            own = state_of(model)
             missing = [name for name in updated if name not in own]
             if missing:
                 raise AttributeError(f"the model has no buffer {missing[0]!r}")
@@ -103,11 +99,11 @@ def call_with_other_values(
 
     The values are made up, so an exception says nothing.
     """
-    before = {name: tensor.detach().clone() for name, tensor in _state(model).items()}
+    before = {name: tensor.detach().clone() for name, tensor in state_of(model).items()}
     with torch.no_grad():
         with suppress(Exception):
             model(*map(_other, positional), **{name: _other(v) for name, v in named.items()})
-        for name, tensor in _state(model).items():
+        for name, tensor in state_of(model).items():
             if name in before and tensor.shape == before[name].shape:
                 tensor.copy_(before[name])
 
@@ -143,136 +139,24 @@ def _with_weights(
         model = kind(*passed)
     if not weights:
         return model
-    places = _matched(model, weights, filled, keeps_statistics=keeps_statistics)
+    places = weight_places(model, weights, filled, keeps_statistics=keeps_statistics)
     if _keeps_copies(model, places):
         # Weights from which a constructor derives others must be loaded from the start.
         at = {id(t): i for i, t in enumerate(made)}
-        first = _state(model)
+        first = state_of(model)
         fixed = {at[id(first[p])]: weights[w] for p, w in places.items() if id(first[p]) in at}
         with _drawing_alike(), _watched([], fixed):
             model = kind(*passed)
     with torch.no_grad():
-        for name, tensor in _state(model).items():
+        for name, tensor in state_of(model).items():
             if name in places:
                 tensor.copy_(weights[places[name]].reshape(tensor.shape))
     return model
 
 
-def _state(model: Any) -> dict[str, torch.Tensor]:
-    if not isinstance(model, torch.nn.Module):
-        return {}
-    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
-
-
-def _matched(
-    model: Any, weights: Weights, filled: Mapping[str, float], *, keeps_statistics: bool
-) -> dict[str, str]:
-    """Return which weight goes to which parameter or buffer of the model.
-
-    By name, in which dots count as underscores; the rest in order among equal shapes, if there are
-    as many on both sides. Those that both constructors fill with the same number, or with several,
-    go first. If some names differ, numbers in names count last: a Sequential without its
-    activations numbers its layers differently. Shapes may differ by dims of size 1. Running
-    statistics go only to running statistics, and may be missing where they are not needed.
-
-    Raises:
-        UnsupportedError: a weight has no place, or more than one.
-    """
-    state = _state(model)
-    named = _by_name(state, weights)
-    if len(named) == len(weights):
-        return named
-    places = {n: w for n, w in named.items() if not any(part.isdigit() for part in n.split("."))}
-    made = {n: _filled_with(t) for n, t in state.items()}
-    for more in ({}, named):
-        places |= {
-            n: more[n] for n in more.keys() - places.keys() if more[n] not in places.values()
-        }
-        for alike in (_exactly, _squeezed, _roughly):
-            _place_in_order(places, state, weights, alike, (made, filled))
-            _place_in_order(places, state, weights, alike, ({}, {}))
-    for name, weight in _without(weights, places.values()).items():
-        if not _statistic(name) or keeps_statistics or not model.training:
-            own = ", ".join(f"{n}{list(t.shape)}" for n, t in list(state.items())[:6]) or "none"
-            raise UnsupportedError(f"{NO_PLACE} {name}{list(weight.shape)}; its own are {own}")
-    return places
-
-
-def _place_in_order(
-    places: dict[str, str],
-    state: Weights,
-    weights: Weights,
-    alike: Callable[[str, torch.Tensor], tuple[Any, ...]],
-    filled: tuple[Mapping[str, float | None], Mapping[str, float | None]],
-) -> None:
-    """Add the weights for which there are as many free parameters of the same shape."""
-    free = _groups(_without(state, places), alike, filled[0])
-    for key, names in _groups(_without(weights, places.values()), alike, filled[1]).items():
-        if len(free.get(key, ())) == len(names):
-            places |= zip(free[key], names, strict=True)
-
-
-def _filled_with(tensor: torch.Tensor) -> float | None:
-    """Return the number that all elements equal, if there are several elements."""
-    tensor = tensor.detach()
-    first = tensor.reshape(-1)[:1]
-    several = tensor.numel() > 1 and bool((tensor == first).all())
-    return float(first) if several else None
-
-
-def _by_name(state: Weights, weights: Weights) -> dict[str, str]:
-    plain = {n.replace(".", "_"): n for n in weights}
-    found = {n: n if n in weights else plain.get(n.replace(".", "_")) for n in state}
-    return {n: w for n, w in found.items() if w is not None and _fits(state[n], weights[w])}
-
-
-def _without(weights: Weights, placed: Collection[str]) -> Weights:
-    return {n: w for n, w in weights.items() if n not in placed}
-
-
-def _groups(
-    tensors: Weights,
-    alike: Callable[[str, torch.Tensor], tuple[Any, ...]],
-    filled: Mapping[str, float | None],
-) -> dict[tuple[Any, ...], list[str]]:
-    """Return names that only their order tells apart."""
-    found: dict[tuple[Any, ...], list[str]] = {}
-    for name, tensor in tensors.items():
-        found.setdefault((*alike(name, tensor), filled.get(name)), []).append(name)
-    return found
-
-
-def _exactly(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
-    return tuple(tensor.shape), _statistic(name), _is_bias(name)
-
-
-def _squeezed(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
-    return *_roughly(name, tensor), _is_bias(name)
-
-
-def _roughly(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
-    return tuple(n for n in tensor.shape if n != 1), _statistic(name)
-
-
-def _is_bias(name: str) -> bool:
-    """Return whether a parameter of this name is added, not multiplied."""
-    words = [word for word in name.split(".") if not word.isdigit()]
-    return any(word in words[-1] for word in ("bias", "beta")) if words else False
-
-
-def _fits(own: torch.Tensor, weight: torch.Tensor) -> bool:
-    return [n for n in own.shape if n != 1] == [n for n in weight.shape if n != 1]
-
-
-def _statistic(name: str) -> str | None:
-    """Return which running statistic a parameter or buffer of this name is."""
-    last = name.rpartition(".")[2]
-    return next((kind for kind in ("mean", "var") if kind in last), None)
-
-
 def _keeps_copies(model: torch.nn.Module, places: Mapping[str, str]) -> bool:
     """Return whether the model holds other numbers, which may derive from the matched weights."""
-    if any(t.is_floating_point() for n, t in _state(model).items() if n not in places):
+    if any(t.is_floating_point() for n, t in state_of(model).items() if n not in places):
         return True
     return any(_holds_numbers(v) for module in model.modules() for v in vars(module).values())
 
@@ -314,7 +198,7 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
         if not isinstance(tensor, torch.Tensor):
             return None
         value = fixed.get(len(made))
-        if value is None or not _fits(tensor, value):
+        if value is None or not fits(tensor, value):
             made.append(tensor)
             return None
         # Where and as it was drawn, because a constructor may compute with it.
