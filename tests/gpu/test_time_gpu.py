@@ -223,8 +223,7 @@ def test_where_memory_holds_few_inputs_calls_are_made_one_by_one(timed):
 
 def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, benchmarker):
     _, before, _ = timed(HONEST)
-    cache = benchmarker.baseline_cache
-    task_baselines = cache._task_baselines[cache._key]
+    task_baselines = benchmarker.baseline_cache.begin(TASK)
     held = torch.cuda.mem_get_info()[0]
     task_baselines.park()
     assert torch.cuda.mem_get_info()[0] - held > 2**30
