@@ -3,8 +3,8 @@
     python benchmarks/structure.py
 
 Fails, and says where, if modules import each other in a circle, if a class has the name of another,
-or if tests patch the package more often than `PATCHED` allows. `make lint` runs it; `house.py`
-counts the same.
+or if tests patch the package, or use its private names, more often than `PATCHED` and `PRIVATE`
+allow. `make lint` runs it; `house.py` counts the same.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ PATCHED = {
     "cli/conftest.py": 2,
     "unit/library/conftest.py": 1,
     # A bug of this package, which no input provokes.
-    "cli/test_installed_suites.py": 1,
     "cli/test_run.py": 1,
     # Small shapes and short batches for a whole command: published ones take minutes on a CPU.
     "cli/test_time_command.py": 2,
-    # A device's memory that runs out at one moment, and a sampling that is left out.
-    "unit/engine/benchmark/test_benchmarker.py": 2,
+    # A sampling that is left out.
     "gpu/test_time_gpu.py": 1,
-    # Functions that the child keeps out of a candidate's reach.
-    "unit/runner/timing/test_input_buffers.py": 2,
+}
+# Where tests use private names that the package has, how often, and why there is no public way.
+PRIVATE = {
+    # PyTorch's `_base`, by which a candidate reaches the inputs of other calls.
+    "unit/runner/timing/test_graphs.py": 1,
 }
 
 
@@ -129,33 +130,78 @@ def patches(path: Path) -> list[int]:
     """The lines of a test file that replace a part of the package."""
     tree = ast.parse(path.read_text())
     own = {"kerneltruth"}
+    for node in _own_imports(tree):
+        own |= {alias.asname or alias.name for alias in node.names}
+    changing = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute | ast.Call))
+    return [node.lineno for node in changing if _patched(node) in own]
+
+
+def _own_imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kerneltruth"):
-            own |= {alias.asname or alias.name for alias in node.names}
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return [call.lineno for call in calls if _patched(call) in own]
+            yield node
 
 
-def _patched(call: ast.Call) -> str | None:
-    """The first name of what a call of `setattr` or `patch` replaces a part of."""
-    names = ("setattr", "patch", "object")
-    if not (getattr(call.func, "attr", None) in names and call.args):
+def _patched(node: ast.Attribute | ast.Call) -> str | None:
+    """The first name of what a node changes a part of: by assignment, `setattr` or `patch`."""
+    if isinstance(node, ast.Attribute):
+        return None if isinstance(node.ctx, ast.Load) else ast.unparse(node).partition(".")[0]
+    names = ("setattr", "delattr", "setitem", "patch", "object")
+    if not node.args or getattr(node.func, "attr", None) not in names:
         return None
-    target = call.args[0]
+    target = node.args[0]
     text = target.value if isinstance(target, ast.Constant) else ast.unparse(target)
     return str(text).partition(".")[0]
 
 
-def too_many_patches() -> Iterator[str]:
-    """What is wrong with the tests' patches, one line each."""
+def private_names(paths: Iterable[Path]) -> set[str]:
+    """The private names that modules define or set."""
+    found = set()
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+    return {name for name in found if _is_private(name)}
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_uses(path: Path, known: set[str]) -> list[int]:
+    """The lines of a test file that use private names of the package, but for its own classes'."""
+    tree = ast.parse(path.read_text())
+    found = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in known
+        and getattr(node.value, "id", None) not in ("self", "cls")
+    ]
+    for node in _own_imports(tree):
+        parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+        found += [node.lineno for part in parts if _is_private(part)]
+    return found
+
+
+def reaches_inside(known: dict[str, Path]) -> Iterator[str]:
+    """Where tests reach inside the package more or less often than is allowed, one line each."""
+    private = private_names(known.values())
     for path in sorted(TESTS.rglob("*.py")):
-        name, found = path.relative_to(TESTS).as_posix(), patches(path)
-        allowed = PATCHED.get(name, 0)
-        if len(found) > allowed:
-            lines = ", ".join(map(str, found))
-            yield f"tests/{name}:{lines}: patches the package; inject instead (allowed: {allowed})"
-        elif len(found) < allowed:
-            yield f"tests/{name}: {len(found)} patches are left; write so in PATCHED"
+        name = path.relative_to(TESTS).as_posix()
+        for found, allowed, what, table in (
+            (patches(path), PATCHED.get(name, 0), "patches the package", "PATCHED"),
+            (private_uses(path, private), PRIVATE.get(name, 0), "uses private names", "PRIVATE"),
+        ):
+            if len(found) > allowed:
+                lines = ", ".join(map(str, found))
+                yield f"tests/{name}:{lines}: {what}; inject instead (allowed: {allowed})"
+            elif len(found) < allowed:
+                yield f"tests/{name}: {what} only {len(found)} times; write so in {table}"
 
 
 def faults() -> Iterator[str]:
@@ -168,12 +214,15 @@ def faults() -> Iterator[str]:
         if name not in IDIOMS:
             yield f"class {name} stands in {', '.join(files)}: give each thing a name of its own"
     if SOURCE == OWN:
-        yield from too_many_patches()
+        yield from reaches_inside(known)
 
 
 def main() -> int:
     found = [*faults()]
-    print("\n".join(found) or "no circle of imports, no class name that stands twice, no new patch")
+    print(
+        "\n".join(found)
+        or "no circle of imports, no class name that stands twice, no new reach into the package"
+    )
     return 1 if found else 0
 
 

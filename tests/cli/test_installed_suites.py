@@ -6,12 +6,11 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.runner.host import Runner
 from kerneltruth.suites.catalog import open_suite
-from kerneltruth.suites.suite import Opening
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "suite"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "suites.md"
@@ -217,10 +216,10 @@ def test_an_unknown_obligation_in_a_suite_gets_one_line(kt, site):
     assert "'speed' is no obligation" in ran.err
 
 
-def test_an_error_in_a_suite_of_this_package_is_not_the_users(monkeypatch):
-    monkeypatch.setattr("kerneltruth.suites.gpuemu.suite.read_corpus", lambda path: path.nothing)
-    with pytest.raises(AttributeError):
-        open_suite(Opening(option="gpuemu:here", runner=Runner(device="cpu")))
+def test_an_error_in_a_suite_of_this_package_is_not_the_users(candidate):
+    problem = candidate("class Model:\n    def forward(self, x):\n        return x\n", "1_Same.py")
+    with pytest.raises(AttributeError, match="on_device"):
+        open_suite(SimpleNamespace(option=f"kernelbench:{problem}"))
 
 
 NARROW = (

@@ -28,7 +28,7 @@ def coarse(bound: Tensor) -> Tensor:
 def data_of(value: Tensor) -> dict[str, Any]:
     """Return a tensor's elements: as numbers if they are few, otherwise as compressed bytes."""
     value = value.detach().cpu().contiguous()
-    data: list[Any] | Packed
+    data: list[Any] | CompressedText
     if value.numel() <= MOST_WRITTEN:
         # As parts, because Python's text of a complex number loses infinite parts and the sign of
         # 0.
@@ -36,18 +36,18 @@ def data_of(value: Tensor) -> dict[str, Any]:
         data = (flat.to(torch.float64) if flat.is_floating_point() else flat).tolist()
     else:
         raw = value.reshape(-1).view(torch.uint8).numpy().tobytes()
-        data = Packed(base64.b64encode(zlib.compress(raw, 9)).decode())
+        data = CompressedText(base64.b64encode(zlib.compress(raw, 9)).decode())
     return {"dtype": NAMES[value.dtype], "shape": tuple(value.shape), "data": data}
 
 
-class Packed(str):
+class CompressedText(str):
     """Text that the script spreads over lines."""
 
 
 def as_python(value: Any, indent: int = 0) -> str:
     """Return a Python expression for the value; `nan` and `inf` are names in the script."""
     inner = " " * (indent + 4)
-    if isinstance(value, Packed):
+    if isinstance(value, CompressedText):
         chunks = [value[i : i + LINE - indent] for i in range(0, len(value), LINE - indent)]
         return "\n".join(("(", *(f'{inner}"{c}"' for c in chunks), " " * indent + ")"))
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.documents.verdict import Failed, TimedOut, Verdict
 from kerneltruth.explain.reproducer.calling import CALLING
 from kerneltruth.explain.reproducer.judging import JUDGING
-from kerneltruth.explain.reproducer.literals import LINE, Packed, as_python, coarse, data_of
+from kerneltruth.explain.reproducer.literals import LINE, CompressedText, as_python, coarse, data_of
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
@@ -120,7 +120,7 @@ def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
         "model": model,
         "optimizer": any(n.startswith("_gradients_of_") for n in arguments),
         "other_values": kind == "kept_state",
-        "packed": any(isinstance(s["data"], Packed) for s in data),
+        "packed": any(isinstance(s["data"], CompressedText) for s in data),
         "repeat": kind in ("nondeterministic", "other_bits", "uninitialized", "out_of_bounds"),
         "values": model or kind == "kept_state",
     }

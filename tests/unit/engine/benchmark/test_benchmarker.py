@@ -11,15 +11,13 @@ from scripted_sessions import GONE, ScriptedMemory
 from blank_documents import document
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.model import plain
-from kerneltruth.documents.timing import BaselineTime, GradedCalls, ShapeTimes
+from kerneltruth.documents.timing import BaselineTime, ShapeTimes
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, NearLimit
-from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import retimed
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
@@ -675,18 +673,16 @@ def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(benchmarker):
         assert "broken" in shape.baselines_failed["control"]
 
 
-def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(benchmarker, monkeypatch):
-    def refuse(task, case, *, device, leave):
-        if task.name == "relu":
-            raise RuntimeError("CUDA out of memory")
-        return make_bench_inputs(task, case, device=device, leave=leave)
+def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(benchmarker):
+    def refuse(settings):
+        raise RuntimeError("CUDA out of memory")
 
-    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.make_bench_inputs", refuse)
-    one = benchmarker("eager")
-    one.ready([RELU, TASK])
+    one, (x, *rest) = benchmarker("eager"), RELU.arguments
+    spoilt = replace(RELU, arguments=(replace(x, held=refuse), *rest))
+    one.ready([spoilt, TASK])
     assert one.time(TASK, of(RIGHT)).shapes
     with pytest.raises(RuntimeError, match="out of memory"):
-        one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
+        one.time(spoilt, of("def relu(input, inplace=False):\n    return input * 1", RELU))
 
 
 def out_of_memory(flag):
@@ -736,18 +732,19 @@ def test_expected_results_are_computed_again_if_others_held_the_memory(benchmark
         assert shape.graded.not_graded is None
 
 
-def test_results_are_graded_again_if_others_held_the_memory(benchmarker, monkeypatch):
-    one, graded = benchmarker("eager"), TimingSetup.graded
+def test_results_are_graded_again_if_others_held_the_memory(benchmarker):
+    one, lacked = benchmarker("eager"), []
 
-    def without_memory(setup, benchmark):
+    def claims(evidence):
         if RELU.key in one.baseline_cache.tasks:
-            return GradedCalls(calls=1, wrong=(), not_graded="OutOfMemoryError: CUDA out of memory")
-        return graded(setup, benchmark)
+            lacked.append(evidence)
+            raise RuntimeError("CUDA out of memory")
+        return ()
 
     one.baseline_cache.begin(RELU)
-    monkeypatch.setattr(TimingSetup, "graded", without_memory)
-    for shape in one.time(TASK, of(RIGHT)).shapes:
+    for shape in one.time(replace(TASK, contract=claims), of(RIGHT)).shapes:
         assert shape.graded.not_graded is None
+    assert lacked
 
 
 DIES_WITHOUT_MEMORY = """
