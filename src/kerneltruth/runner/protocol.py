@@ -349,9 +349,9 @@ class Observation:
     lean: bool = False
 
 
-ChildMessage = (
-    Call
-    | Rehearse
+# What a candidate that is timed does.
+TimedStep = (
+    Rehearse
     | PrepareInputs
     | AllocateBuffers
     | FillBuffers
@@ -361,8 +361,8 @@ ChildMessage = (
     | ShowResult
     | Loaded
     | CountOperators
-    | Unload
 )
+ChildMessage = Call | TimedStep | Unload
 
 
 Message = Prepare | Load | ChildMessage | Observation

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kerneltruth.runner.arguments import Data
 from kerneltruth.runner.child import failures
 from kerneltruth.runner.child.worker import Worker, make_context
-from kerneltruth.runner.protocol import Call, ChildMessage, Load, Observation, Prepare
+from kerneltruth.runner.protocol import Call, Load, Observation, Prepare, TimedStep, Unload
 from kerneltruth.runner.shared_files import Receiver, taken
 from kerneltruth.runner.timing.timed_worker import rehearse
 from kerneltruth.runner.wire import decode, pieces
@@ -42,7 +42,7 @@ def main(wire: int) -> None:
             answer = worker.load()
         elif isinstance(message, Call) and worker is not None:
             answer = worker.call(message)
-        elif isinstance(message, ChildMessage) and worker is not None:
+        elif isinstance(message, TimedStep | Unload) and worker is not None:
             answer = worker.time(message)
         else:
             answer = Observation(ended="lost", message="a call came before its load")

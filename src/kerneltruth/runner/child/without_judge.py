@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 
 from kerneltruth.runner.child.worker import Worker
-from kerneltruth.runner.protocol import ChildMessage, Load, Message
+from kerneltruth.runner.protocol import Load, Message, TimedStep
 from kerneltruth.runner.wire import decode, encode
 
 _LIMIT = 2**40
 
 
-def write(path: Path, load: Load, messages: tuple[ChildMessage, ...]) -> None:
+def write(path: Path, load: Load, messages: tuple[TimedStep, ...]) -> None:
     """Write what `main` reads."""
     path.write_bytes(b"".join(map(encode, (load, *messages))))
 
@@ -35,16 +35,16 @@ def main(path: str) -> str | None:
     os.chdir(os.path.dirname(path))
     assert isinstance(load, Load)
     worker = Worker(load)
-    for seen in (worker.load(), *(worker.time(e) for e in messages if isinstance(e, ChildMessage))):
+    for seen in (worker.load(), *(worker.time(e) for e in messages if isinstance(e, TimedStep))):
         if seen.ended != "returned":
             return f"{load.filename}: {seen.ended}: {seen.message}"
     on_gpu = load.device != "cpu"
-    for call in worker.calls():
+    for call in worker.timed.calls():
         call()
     if on_gpu:
         torch.cuda.synchronize()
         torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
-    for call in worker.calls():
+    for call in worker.timed.calls():
         call()
     if on_gpu:
         torch.cuda.synchronize()

@@ -9,16 +9,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import math
-import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
 from kerneltruth.runner import emulation
@@ -33,26 +29,23 @@ from kerneltruth.runner.child import (
     guards,
     kernel_work,
     left_threads,
-    operators,
     optimizers,
     placing,
+    seeding,
     settings,
 )
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
+from kerneltruth.runner.child.timed_candidate import TimedCandidate
 from kerneltruth.runner.protocol import (
     Binary,
     Call,
-    ChildMessage,
-    KernelWork,
     Load,
-    Loaded,
     Observation,
-    Rehearse,
     Rows,
+    TimedStep,
     Unload,
 )
-from kerneltruth.runner.timing import input_buffers, timed_worker
-from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
+from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.unsupported import MEMORY_LACKS, UnsupportedError
 
 
@@ -60,14 +53,6 @@ def make_context(device: str) -> None:
     """Start CUDA: most of a fresh child's start-up time, overlapping with the judge's work."""
     if device != "cpu":
         torch.zeros(1, device=device)
-
-
-def _seed(draw: int = 0) -> None:
-    random.seed(draw)
-    np.random.seed(draw)  # noqa: NPY002 - it is the candidate's choice which generator it uses
-    torch.default_generator.manual_seed(draw)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(draw)
 
 
 class Worker:
@@ -81,7 +66,7 @@ class Worker:
         self._launches: Any = None
         self._dry: Any = None
         self._extensions: Any = None
-        self._tracks: dict[int, timed_worker.TimedWorker] = {}
+        self._timed: TimedCandidate | None = None
         self._settings = settings.settings()
         # Those that the candidate, or what it calls, did not start.
         self._threads = 0
@@ -109,6 +94,9 @@ class Worker:
             if seen.ended == "raised":
                 seen = replace(seen, ended="load_failed")
             return replace(seen, seconds=time.perf_counter() - start)
+        self._timed = TimedCandidate(
+            self._entry, arrays=self._load.language == "numpy", launches=self._launches
+        )
         return Observation(ended="returned", seconds=time.perf_counter() - start)
 
     def _prepare(self) -> None:
@@ -159,7 +147,7 @@ class Worker:
             small_guards=call.small_guards,
             observe=kernel_work.operator if call.kernels != "run" else None,
         )
-        _seed(call.draw)
+        seeding.seed(call.draw)
         if self._launches is not None:
             self._launches.begin(call.config)
         kernel_work.begin(call.kernels, self._device)
@@ -208,108 +196,38 @@ class Worker:
         differs = results != observation.results
         return replace(observation, inputs_changed=tuple(changed), results_changed=differs)
 
-    def time(self, message: ChildMessage) -> Observation:
+    def time(self, message: TimedStep | Unload) -> Observation:
         """Do one step for a timed candidate."""
         start = time.perf_counter()
         try:
-            observation = self._timed(message)
+            observation = self._step(message)
         except BaseException as error:
             observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
 
+    def _step(self, message: TimedStep | Unload) -> Observation:
+        if isinstance(message, Unload):
+            self.leave()
+            return Observation(ended="returned")
+        return self.timed.do(message)
+
+    @property
+    def timed(self) -> TimedCandidate:
+        """Return the candidate as it is timed."""
+        assert self._timed is not None
+        return self._timed
+
     def leave(self) -> None:
         """Release all that the entry holds, and restore PyTorch's settings."""
-        self._entry = None
-        self._tracks.clear()
+        if self._timed is not None:
+            self._timed.leave()
+        self._entry = self._timed = None
         _forget_compiled()
         settings.restore(self._settings)
         # The process began with the garbage collector off.
         gc.collect()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
-
-    def calls(self, slot: int = 0) -> list[Callable[[], Any]]:
-        """Return the calls on the buffers of a slot, in order."""
-        return self._tracks[slot].calls
-
-    def _timed(self, message: ChildMessage) -> Observation:
-        if isinstance(message, Call):
-            return Observation(ended="lost", message="a timed candidate takes no calls")
-        if isinstance(message, Rehearse):
-            return self._rehearse(message)
-        if isinstance(message, Unload):
-            self.leave()
-            return Observation(ended="returned")
-        if isinstance(message, PrepareInputs):
-            _seed()
-            self._tracks.pop(message.slot, None)
-            ready = partial(self._calls, message.compiled)
-            self._tracks[message.slot] = timed_worker.TimedWorker(message, self._device, ready)
-            return Observation(ended="returned")
-        if isinstance(message, Loaded):
-            loaded = importlib.import_module("kerneltruth.runner.child.loaded")
-            return Observation(ended="returned", binaries=loaded.binaries())
-        rows = self._tracks.get(message.slot)
-        if rows is None:
-            return Observation(ended="lost", message="a batch came before its inputs")
-        if isinstance(message, CountOperators):
-            (call,) = self._calls(None, [rows.offered(message.buffer)])
-            return operators.observed(call, self._device)
-        return rows.do(message)
-
-    def _rehearse(self, request: Rehearse) -> Observation:
-        if self._device.type == "cuda":
-            # Left from earlier calls, and from one that raised.
-            torch.cuda.empty_cache()
-            free, total = torch.cuda.mem_get_info(self._device)
-            if free < request.spare * total:
-                return Observation(ended="unsupported", message="others need the memory")
-        _seed()
-        if self._launches is not None:
-            self._launches.begin(request.config)
-        call = self._call_once(request)
-        work: KernelWork | None = None
-        if request.device_time:
-            device_time = importlib.import_module("kerneltruth.runner.child.device_time")
-            work = device_time.work_of(call, self._device)
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
-        launches = self._launches.collect() if self._launches is not None else ()
-        return Observation(ended="returned", launches=tuple(launches), work=work)
-
-    def _call_once(self, request: Rehearse) -> Callable[[], Any]:
-        with emulation.suspended():
-            row = [self._supplied(a) for a in request.arguments]
-        (call,) = self._calls(None, [row])
-        call()
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        return call
-
-    def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
-        if isinstance(argument, ScalarArgument):
-            return timed_worker.offered_scalar(argument)
-        held = input_buffers.pooled(argument, self._device)[: math.prod(argument.shape)]
-        return timed_worker.offered_tensor(argument, held.view(argument.shape))
-
-    def _calls(
-        self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]
-    ) -> list[Callable[[], Any]]:
-        """Return a call for each buffer; the entry is built, and compiled, once."""
-        if self._load.language == "numpy":
-            rows = [[_as_array(a) for a in row] for row in rows]
-        aside = [optimizers.set_aside(row) for row in rows]
-        owners = [optimizers.parameters(row, gradients) for row, gradients in aside]
-        gradients = aside[0][1]
-        entry, bound = self._loaded.bound([row for row, _ in aside], as_it_is=bool(gradients))
-        if compiled is not None:
-            entry = torch.compile(entry, mode=compiled, dynamic=False)
-        calls: list[Callable[[], Any]] = [
-            partial(entry, *positional, **named) for positional, named in bound
-        ]
-        if not gradients:
-            return calls
-        return [partial(_stepped, call, owners[i], aside[i][1]) for i, call in enumerate(calls)]
 
     def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
@@ -337,7 +255,7 @@ class Worker:
             [arguments], as_it_is=bool(gradients), reused=call.reused
         )
         if call.reused:
-            _seed(call.draw)
+            seeding.seed(call.draw)
         poisoned = guards.numpy_poisoned(call.poison, small=call.small_poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             returned = entry(*positional, **named)
@@ -391,10 +309,6 @@ class Worker:
         )
 
 
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB"
-
-
 def _forget_compiled() -> None:
     """Make `torch.compile` drop everything it keeps in memory."""
     if "torch._dynamo" in sys.modules:
@@ -406,9 +320,8 @@ def _forget_compiled() -> None:
         made.cache_clear()
 
 
-def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
-    """Call what makes an optimizer, and take its steps."""
-    return optimizers.stepped(call(), owners, gradients)
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
 
 
 def _requiring(argument: binding.Offered) -> binding.Offered:
@@ -421,12 +334,6 @@ def _gradients(values: list[Any], inputs: Sequence[torch.Tensor]) -> list[Any]:
         return values
     found: list[Any] = module.gradients(values[0], inputs)
     return found
-
-
-def _as_array(argument: binding.Offered) -> binding.Offered:
-    if not argument.tensor:
-        return argument
-    return replace(argument, value=placing.as_numpy(argument.value))
 
 
 def _compiled(observation: Observation, binaries: tuple[Binary, ...]) -> Observation:

@@ -25,7 +25,7 @@ import torch
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.child.binding import Offered
-from kerneltruth.runner.protocol import ChildMessage, Observation
+from kerneltruth.runner.protocol import Observation, TimedStep
 from kerneltruth.runner.timing.input_buffers import InputBuffers, pooled
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
@@ -102,7 +102,7 @@ class TimedWorker:
         self._last: Any = None
         self._snapshot: Any = None
 
-    def do(self, message: ChildMessage) -> Observation:
+    def do(self, message: TimedStep) -> Observation:
         """Execute one message, and return the observation."""
         timings: dict[str, float] = {}
         match message:
