@@ -16,7 +16,9 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.documents.verdict import Failed, TimedOut, Verdict
 from kerneltruth.explain.reproducer.calling import CALLING
 from kerneltruth.explain.reproducer.judging import JUDGING
+from kerneltruth.explain.reproducer.laying_out import LAYING_OUT
 from kerneltruth.explain.reproducer.literals import LINE, CompressedText, as_python, coarse, data_of
+from kerneltruth.explain.reproducer.loading import LOADING
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
@@ -25,7 +27,7 @@ from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
 
 # What may follow the data of a script, with the marks of parts that not all scripts need.
-BODY = CALLING + JUDGING
+BODY = LAYING_OUT + LOADING + CALLING + JUDGING
 _MOST_LINES = 4
 # In the order of the script: first what a reader may want to change.
 _SETTINGS = (
