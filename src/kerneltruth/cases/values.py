@@ -9,6 +9,7 @@ float32, and NaN gets one bit pattern, since conversions disagree on it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import prod, sqrt
 
 import torch
@@ -139,34 +140,52 @@ def draw(  # noqa: PLR0913 - what a tensor may be, in its many parts
             return turned(spec.kind, real, rng, form)
         return torch.complex(real, draw(spec, shape, dtype=PARTS[own], **drawn))  # type: ignore[arg-type]
     columns = shape[-1] if shape else 1
-    rows = prod(shape) // columns
+    grid = _Grid(rows=prod(shape) // columns, columns=columns, recipe=recipe, rng=rng)
     if spec.kind in INDEX_KINDS:
-        if extent is None or extent <= spec.least:
-            raise InternalError(f"{spec.name}: {prod(shape)} indices into an extent of {extent}")
-        values = _integers(rows, columns, recipe, rng, (spec.least, extent - 1))
-        if other is not None:
-            values = _some_others(values, other, recipe, rng)
-        values = values.to(torch_dtype(own))
-    elif spec.kind in ("bool", "mask", "integer") and own == "bool":
-        values = _bools(rows, columns, recipe, rng, covered=spec.kind == "mask")
-    elif spec.kind == "packed_int4":
-        halves = _integers(rows, 2 * columns, recipe, rng, (0, 15))
-        values = (halves[:, ::2] + 16 * halves[:, 1::2]).to(torch.uint8)
-    elif spec.kind in ("int8", "uint8", "int32", "int64") or (
-        spec.kind == "integer" and own != "bool"
-    ):
-        info = torch.iinfo(torch_dtype(own))
-        values = _integers(rows, columns, recipe, rng, (info.min, info.max)).to(torch_dtype(own))
+        values = _indices(spec, grid, extent, other).to(torch_dtype(own))
     elif spec.kind == "weight":
         values = rounded(_weights(shape, rng, spec), own)
+    elif (whole := _whole_numbers(spec.kind, own, grid)) is not None:
+        values = whole
     else:
-        real = RECIPES[recipe].draw(rows, columns, own, rng)
+        real = RECIPES[recipe].draw(grid.rows, columns, own, rng)
         if spec.kind in MATRIX_KINDS:
             shrunk = (real / RECIPES[recipe].amplitude).clamp(-1.0, 1.0)
             return rounded(matrix(spec.kind, shrunk.reshape(shape), rng, form), own)
         values = rounded(_of_kind(real, spec.kind, own, RECIPES[recipe], limits), own)
     values = values.reshape(shape)
     return _triangle(values, spec.kind) if spec.kind in ("tril", "triu") else values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grid:
+    """The rows and columns that a recipe fills from a stream."""
+
+    rows: int
+    columns: int
+    recipe: str
+    rng: Stream
+
+
+def _indices(spec: TensorSpec, grid: _Grid, extent: int | None, other: int | None) -> Tensor:
+    if extent is None or extent <= spec.least:
+        count = grid.rows * grid.columns
+        raise InternalError(f"{spec.name}: {count} indices into an extent of {extent}")
+    values = _integers(grid, (spec.least, extent - 1))
+    return values if other is None else _some_others(values, other, grid)
+
+
+def _whole_numbers(kind: str, dtype: str, grid: _Grid) -> Tensor | None:
+    """Return the values of a kind that holds whole numbers alone; None for any other."""
+    if kind in ("bool", "mask", "integer") and dtype == "bool":
+        return _bools(grid, covered=kind == "mask")
+    if kind == "packed_int4":
+        halves = _integers(replace(grid, columns=2 * grid.columns), (0, 15))
+        return (halves[:, ::2] + 16 * halves[:, 1::2]).to(torch.uint8)
+    if kind in ("int8", "uint8", "int32", "int64", "integer"):
+        info = torch.iinfo(torch_dtype(dtype))
+        return _integers(grid, (info.min, info.max)).to(torch_dtype(dtype))
+    return None
 
 
 def _triangle(values: Tensor, kind: str) -> Tensor:
@@ -228,45 +247,46 @@ def within(x: Tensor, amplitude: float, limits: tuple[float, float]) -> Tensor:
     return x.clamp(low, high)
 
 
-def _integers(rows: int, columns: int, recipe: str, rng: Stream, limits: tuple[int, int]) -> Tensor:
+def _integers(grid: _Grid, limits: tuple[int, int]) -> Tensor:
     """Integers in an inclusive range; both ends are among them when there is room."""
     low, high = limits
+    rows, columns, rng = grid.rows, grid.columns, grid.rng
     n = rows * columns
-    if recipe in ("zeros", "ones"):
-        value = min(max(recipe == "ones", low), high)
+    if grid.recipe in ("zeros", "ones"):
+        value = min(max(grid.recipe == "ones", low), high)
         return torch.full((rows, columns), value, dtype=torch.int64, device=rng.device)
-    if recipe == "ties":
+    if grid.recipe == "ties":
         few = rng.integers(3, low, high + 1)
         return few[rng.integers(n, 0, 3)].reshape(rows, columns)
-    if recipe == "constant_rows":
+    if grid.recipe == "constant_rows":
         return rng.integers(rows, low, high + 1).unsqueeze(1).repeat(1, columns)
     values = rng.integers(n, low, high + 1)
     if n >= 2:
         first = int(rng.integers(1, 0, n))
         values[first], values[(first + n // 2) % n] = low, high
     values = values.reshape(rows, columns)
-    return values.sort(1).values if recipe == "sorted" else values
+    return values.sort(1).values if grid.recipe == "sorted" else values
 
 
-def _some_others(values: Tensor, other: int, recipe: str, rng: Stream) -> Tensor:
+def _some_others(values: Tensor, other: int, grid: _Grid) -> Tensor:
     """Replace a quarter of the indices by the value that means none; some recipes replace none."""
-    if recipe in ("ones", "sorted"):
+    if grid.recipe in ("ones", "sorted"):
         return values
-    chosen = rng.coins(values.numel()) & rng.coins(values.numel())
+    chosen = grid.rng.coins(values.numel()) & grid.rng.coins(values.numel())
     return torch.where(chosen.reshape(values.shape), other, values)
 
 
-def _bools(rows: int, columns: int, recipe: str, rng: Stream, *, covered: bool) -> Tensor:
+def _bools(grid: _Grid, *, covered: bool) -> Tensor:
     """Fair coins; `covered` puts at least one True in each row unless the recipe forbids it."""
-    n = rows * columns
-    if recipe in ("zeros", "ones"):
-        values = torch.full((rows, columns), recipe == "ones", device=rng.device)
-    elif recipe == "constant_rows" and not covered:
+    rows, columns, rng = grid.rows, grid.columns, grid.rng
+    if grid.recipe in ("zeros", "ones"):
+        values = torch.full((rows, columns), grid.recipe == "ones", device=rng.device)
+    elif grid.recipe == "constant_rows" and not covered:
         values = rng.coins(rows).unsqueeze(1).repeat(1, columns)
     else:
-        values = rng.coins(n).reshape(rows, columns)
+        values = rng.coins(rows * columns).reshape(rows, columns)
     where = rng.integers(rows, 0, columns)
-    if recipe in ("zero_rows", "nan_injected"):
+    if grid.recipe in ("zero_rows", "nan_injected"):
         values &= ~some_rows(rows, rng)
     elif covered:
         values[torch.arange(rows, device=rng.device), where] = True
