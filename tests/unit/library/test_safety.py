@@ -245,7 +245,7 @@ def test_a_killed_process_between_judge_and_kernels_is_replaced(alone):
 def test_a_dead_server_is_one_clear_line(alone):
     judge, server = alone
     os.kill(server, signal.SIGKILL)
-    eventually(lambda: not alive(server))
+    assert eventually(lambda: not alive(server))
     with pytest.raises(kt.EnvironmentFault, match="the judging server is gone: killed by SIGKILL"):
         judge.check(RIGHT, **FEW)
 
@@ -354,7 +354,7 @@ def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
     """)
 
     server = int(ran.stdout)
-    eventually(lambda: not alive(server))
+    assert eventually(lambda: not alive(server))
 
 
 def test_an_interrupt_ends_the_check_and_not_the_judge():

@@ -1,7 +1,14 @@
+import io
+import json
+import struct
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hostile import FUZZED, reading, texts
+from kerneltruth.documents.model import dumps
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.protocol import (
     Access,
@@ -14,6 +21,7 @@ from kerneltruth.runner.protocol import (
     ProtocolError,
     TensorResult,
 )
+from kerneltruth.runner.wire import decode, encode
 
 RESULT = TensorResult(
     dtype="float16", shape=(2, 3), strides=(3, 1), device="cpu", data=bytes(12), alias=None
@@ -36,6 +44,7 @@ GOOD = Observation(
     accesses=(ACCESS,),
     seconds=0.1,
 )
+PREFIX = struct.Struct("<4sHIQ")
 
 
 def test_a_well_formed_answer_passes_unchanged():
@@ -118,3 +127,28 @@ def test_a_time_that_cannot_be_is_malformed(claim):
 def test_timings_that_are_no_table_are_malformed():
     with pytest.raises(ProtocolError, match="timings"):
         checked(replace(GOOD, timings=[0.1]), {"x": 8})
+
+
+@pytest.mark.sweep
+@FUZZED
+@given(st.data())
+def test_a_changed_answer_is_refused_or_well_formed(data):
+    sent = encode(GOOD)
+    magic, version, size, payload = PREFIX.unpack(sent[: PREFIX.size])
+    header = json.loads(sent[PREFIX.size :][:size])
+    header = data.draw(texts(header)) if data.draw(st.booleans()) else dumps(header).encode()
+    sizes = data.draw(st.tuples(st.just(len(header)) | st.integers(0, 2**32 - 1), st.just(payload)))
+    made = PREFIX.pack(magic, version, *sizes) + header + sent[-payload:]
+    stream = io.BytesIO(made)
+
+    def read_bytes(count):
+        chunk = stream.read(min(count, len(made)))
+        if len(chunk) < count:
+            raise EOFError
+        return chunk
+
+    answer = Observation(ended="lost")
+    with reading(ProtocolError, EOFError) as read:
+        answer = checked(decode(read_bytes, limit=2**20, header_limit=2**21), {"x": 8})
+    assert read.problems == []
+    assert all(len(r.data) == 12 for r in answer.results if isinstance(r, TensorResult))
