@@ -39,7 +39,7 @@ def unpaired(
     return firsts, []
 
 
-def dealt(task: Task, cases: int, device: str, *, pairing: bool) -> tuple[Case, ...]:
+def dealt(task: Task, cases: int, device: str, *, pairing: bool = True) -> tuple[Case, ...]:
     """The cases that are judged."""
     setattr(dealing, "paired", PAIRED if pairing else unpaired)  # noqa: B010
     published = published_case(task, seed=0, device=device)
@@ -66,7 +66,7 @@ def counted(task: Task, cases: int, device: str) -> Counter[tuple[str, str]]:
     """Pairs and hazards of one task, by state and kind."""
     pairs = Pairs(task, device)
     shown = {state: dealt(task, cases, device, pairing=state == "with") for state in STATES}
-    many = (*dealt(task, MANY, device, pairing=True), *shown["without"], *shown["with"])
+    many = (*dealt(task, MANY, device), *shown["without"], *shown["with"])
     found: Counter[tuple[str, str]] = Counter()
     for name, some in {**shown, "of": many}.items():
         for pair in tried(pairs, some):

@@ -12,12 +12,10 @@ import sys
 from collections import Counter
 
 import machine
+from dealt_pairs import dealt
 
-from kerneltruth.cases.published import published_case
-from kerneltruth.oracle.dealing import deal
 from kerneltruth.oracle.kinds import Kind, Kinds
 from kerneltruth.oracle.obligations import departures, obligations_of
-from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import tasks_of
 from kerneltruth.tasks.spec import Task
 
@@ -28,13 +26,12 @@ SORTS = ("layouts", "specials", "values", "shapes", OBLIGATIONS)
 
 def untried(task: Task, cases: int, device: str) -> tuple[Counter[str], Counter[str]]:
     """What these cases leave untried, and all that there is, by obligation."""
-    published = published_case(task, seed=0, device=device)
-    dealt = deal(task, Plan(cases=cases, promises=True, whole=True), published, device=device)
+    published, *others = dealt(task, cases, device)
     kinds = Kinds(task, published, device)
     known = [d for d in obligations_of(task) if d.obligation != "gradients" or d.promised]
     met: set[Kind] = set()
     reached = set(OF_ANY_CASE)
-    for case in (*dealt.firsts, *dealt.others)[: dealt.total - 1]:
+    for case in others:
         departing = departures(task, case, published)
         met |= {*kinds.tried(case, departing)}
         reached |= {d.key for d in departing}

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from flashinfer_data import TRITON_WRITES
+
 REFERENCE = """
 import torch
 
@@ -11,24 +13,6 @@ def run(x, scale):
     wide = x.to(torch.float32)
     power = wide.square().mean(-1, keepdim=True)
     return (wide / torch.sqrt(power + 1e-5) * scale.to(torch.float32)).to(x.dtype)
-"""
-KERNEL = """
-import triton
-import triton.language as tl
-
-@triton.jit
-def rms_kernel(x, scale, y, width, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    here = at < width
-    v = tl.load(x + row * width + at, mask=here, other=0.0).to(tl.float32)
-    s = tl.load(scale + at, mask=here, other=0.0).to(tl.float32)
-    out = v / tl.sqrt(tl.sum(v * v, 0) / width + 1e-5) * s
-    tl.store(y + row * width + at, out.to(y.dtype.element_ty), mask=here)
-
-
-def run(x, scale, y):
-    rms_kernel[(x.shape[0],)](x, scale, y, x.shape[1], BLOCK=128)
 """
 ARGUMENTS = ("--device", "cpu", "--cases", "3", "--stage", "exe", "--workers", 1)
 
@@ -69,9 +53,9 @@ def data_set(tmp_path):
         "definitions/rms.json": definition("rms_w96"),
         "definitions/random.json": definition("random", random),
         "definitions/torn.json": {"name": "torn"},
-        "solutions/right.json": solution("right", KERNEL),
-        "solutions/short.json": solution("short", KERNEL.replace("(x.shape[0],)", "(1,)")),
-        "solutions/chance.json": solution("chance", KERNEL, of="random"),
+        "solutions/right.json": solution("right", TRITON_WRITES),
+        "solutions/short.json": solution("short", TRITON_WRITES.replace("(x.shape[0],)", "(1,)")),
+        "solutions/chance.json": solution("chance", TRITON_WRITES, of="random"),
         "traces/rms.jsonl": {
             "definition": "rms_w96",
             "solution": "short",
