@@ -71,7 +71,6 @@ Isolation = Annotated[
         help="process, syscalls or strict; ends where there is less; default: the best there is.",
     ),
 ]
-Seed = Annotated[int, _seed("Master seed of every random stream.")]
 DrawnSeed = Annotated[
     int | None,
     _seed("Master seed of every random stream; default: drawn, or that of the run in --out."),
