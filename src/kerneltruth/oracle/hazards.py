@@ -10,6 +10,7 @@ from kerneltruth.documents.verdict import Crashed, TimedOut, Verdict
 _WHERE: Mapping[str, str] = {
     "published": "on the benchmark's own inputs",
     "shapes": "at other sizes",
+    "shapes.beyond": "on inputs of another form, such as broadcast ones",
     "values": "on other values",
     "attributes": "with other arguments",
     "specials": "on NaN, infinite, subnormal or huge values",
@@ -61,5 +62,5 @@ def _where(key: str, failure: Judgement) -> str:
     elif obligation == "dtypes":
         where = f"in {part}"
     else:
-        where = _WHERE[obligation]
+        where = _WHERE.get(key) or _WHERE[obligation]
     return f"{where}: {failure.case.summary()}"

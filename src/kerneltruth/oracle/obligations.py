@@ -69,6 +69,8 @@ def obligations_of(task: Task) -> Iterator[Departure]:
     yield Departure(obligation="published")
     if task.dims or any(a.hidden and a.name != CALL and a.values[1:] for a in task.attributes):
         yield Departure(obligation="shapes")
+        if any(a.hidden and a.name != CALL and task.extended.get(a.name) for a in task.attributes):
+            yield Departure(obligation="shapes", part=BEYOND, promised=False)
     if task.tensors:
         yield Departure(obligation="values", promised=task.promises.values)
     yield from _of_attributes(task)
@@ -131,23 +133,29 @@ def _departures(task: Task, case: Case, published: Case) -> Iterator[Departure]:
         promised = case.dtype in task.promised_dtypes
         yield Departure(obligation="dtypes", part=case.dtype, promised=promised)
     chosen, forms = _other_settings(task, case, published)
-    if chosen or set(case.left_out) - set(published.left_out):
-        yield _in_parts("attributes", promised=task.is_core(chosen), some=True)
+    if not task.is_core(chosen):
+        yield Departure(obligation="attributes", part=BEYOND, promised=False)
+    if _promised(task, chosen) or set(case.left_out) - set(published.left_out):
+        yield Departure(obligation="attributes")
+    if not task.is_core(forms):
+        yield Departure(obligation="shapes", part=BEYOND, promised=False)
     if case.literals or (case.recipe != published.recipe and not special):
         yield Departure(obligation="values", promised=task.promises.values)
-    if forms or case.dims != published.dims:
-        yield _in_parts("shapes", promised=task.is_core(forms), some=True)
+    if _promised(task, forms) or case.dims != published.dims:
+        yield Departure(obligation="shapes")
 
 
 def layouts_departure(task: Task, layout: str) -> Departure:
     """The departure of a case with another layout than the published inputs have."""
     known = task.promises.layouts
-    return _in_parts("layouts", promised=layout in known, some=bool(known))
+    promised = layout in known
+    part = BEYOND if known and not promised else ""
+    return Departure(obligation="layouts", part=part, promised=promised)
 
 
-def _in_parts(obligation: Obligation, *, promised: bool, some: bool) -> Departure:
-    part = BEYOND if some and not promised else ""
-    return Departure(obligation=obligation, part=part, promised=promised)
+def _promised(task: Task, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The settings that the prompt promises."""
+    return {name: value for name, value in settings.items() if task.is_core({name: value})}
 
 
 def _other_settings(
@@ -184,14 +192,22 @@ def _all_without(task: Task, case: Case, departure: Departure, published: Case) 
     """The cases without one of its departures: of special values, each with other finite ones."""
     finite = RECIPES[case.recipe].finite if departure.obligation == "specials" else ()
     found = [replace(case, recipe=name, literals=()) for name in finite]
-    for simpler in found or [_without(task, case, departure, published)]:
-        if simpler != case and task.allows(simpler.sizes, simpler.settings):
-            yield simpler
+    found = found or [_without(task, case, departure, published)]
+    allowed = [c for c in found if c != case and task.allows(c.sizes, c.settings)]
+    if not allowed and departure.part == BEYOND and departure.obligation != "layouts":
+        # What goes beyond the prompt may need what it promises, such as a mode of its own.
+        promised = Departure(obligation=departure.obligation)
+        apart = _without(task, _without(task, case, departure, published), promised, published)
+        allowed = [apart] if task.allows(apart.sizes, apart.settings) else []
+    yield from allowed
 
 
 def _without(task: Task, case: Case, departure: Departure, published: Case) -> Case:
     usual = published.settings
     chosen, forms = _other_settings(task, case, published)
+    if departure.part == BEYOND and departure.obligation in ("attributes", "shapes"):
+        found = chosen if departure.obligation == "attributes" else forms
+        return case.with_attributes(**{n: usual[n] for n in found.keys() - _promised(task, found)})
     match departure.obligation:
         case "specials" | "values":
             return replace(case, recipe=published.recipe, literals=())
@@ -205,10 +221,10 @@ def _without(task: Task, case: Case, departure: Departure, published: Case) -> C
             return replace(case, dtype=published.dtype)
         case "attributes":
             kept = tuple(n for n in case.absent if n not in case.left_out)
-            settings = {name: usual[name] for name in chosen}
+            settings = {name: usual[name] for name in _promised(task, chosen)}
             return replace(case.with_attributes(**settings), absent=published.left_out + kept)
         case _:
-            settings = {name: usual[name] for name in forms}
+            settings = {name: usual[name] for name in _promised(task, forms)}
             return case.with_dims(**published.sizes).with_attributes(**settings)
 
 

@@ -400,3 +400,27 @@ def test_an_operator_of_integers_has_no_special_values():
 def test_the_same_seed_gives_the_same_profile():
     answer = lambda call: torch.where(call.tensors["x"] > 9, 0, right(call))
     assert statuses(attempt_of(answer)) == statuses(attempt_of(answer))
+
+
+def test_what_takes_an_unpromised_departure_beside_a_promised_one_breaks_the_unpromised():
+    def answer(call):
+        odd = call.tensors["x"].shape[1] % 2 and call.tensors["x"].shape[1] != 5
+        return right(call) + (100 if odd and not is_dense(call) else 0)
+
+    attempt = attempt_of(answer)
+    assert attempt.verdict.word == "pass"
+    assert with_status(attempt, "broken") == ["layouts"]
+    assert [*attempt.hazards] == ["layouts"]
+
+
+def test_what_takes_two_promised_departures_breaks_the_more_unusual_of_them():
+    def answer(call):
+        sizes = call.tensors["x"].abs()
+        large = bool(((sizes > 300) & sizes.isfinite()).any())
+        odd = call.tensors["x"].shape[1] % 2 and call.tensors["x"].shape[1] != 5
+        return right(call) + (1e6 if odd and large else 0)
+
+    attempt = attempt_of(answer)
+    assert attempt.verdict.word == "fail"
+    assert with_status(attempt, "broken") == ["values"]
+    assert attempt.profile["values"].decisive

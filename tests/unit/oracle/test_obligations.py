@@ -15,10 +15,12 @@ from kerneltruth.oracle.obligations import (
     blame,
     departures,
     most_ordinary,
+    obligations_of,
     without,
 )
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
+from kerneltruth.tasks.spec import Variants
 
 NAN = float("nan")
 PUBLISHED = published_case(RELU, seed=0, device="cpu")
@@ -67,6 +69,51 @@ def test_what_the_prompt_does_not_promise_is_beyond_what_it_does():
     assert keys(replace(at, layout="strided"), LEAKY) == ["layouts.beyond"]
     assert keys(at.with_attributes(slope=0.2), LEAKY) == ["attributes.beyond"]
     assert keys(replace(at, absent=("weight",)), LEAKY) == ["attributes"]
+
+
+BROADCAST = declare(
+    "add(x[M, N], y[*shape])",
+    lambda x, y: x + y,
+    where={"shape": Variants("_other", {"same": "M, N", "row": "N", "column": "M, 1"})},
+    extended={"_other": ("column",)},
+)
+
+
+def test_broadcasting_decides_where_a_sentence_promises_it_and_sizes_decide_beside_it():
+    published = published_case(BROADCAST, seed=0, device="cpu")
+    at = lambda **sizes: keys(published.with_dims(**sizes).with_attributes(_other=form), BROADCAST)
+    form = "row"
+    assert at() == at(N=7) == ["shapes"]
+    form = "column"
+    assert at() == ["shapes.beyond"]
+    assert at(N=7) == ["shapes.beyond", "shapes"]
+    known = {d.key: d.promised for d in obligations_of(BROADCAST)}
+    assert (known["shapes"], known["shapes.beyond"]) == (True, False)
+    assert "shapes.beyond" not in {d.key for d in obligations_of(RELU)}
+
+
+def test_a_kernel_that_is_wrong_at_a_size_is_so_whatever_goes_beyond_the_prompt_beside_it():
+    published = published_case(BROADCAST, seed=0, device="cpu")
+    case = published.with_dims(N=7).with_attributes(_other="column")
+    at = lambda fails: keys(most_ordinary(BROADCAST, case, published, fails), BROADCAST)
+    assert at(lambda c: c.sizes["N"] == 7) == ["shapes"]
+    assert at(lambda c: c.settings["_other"] == "column") == ["shapes.beyond"]
+    assert at(lambda c: c == case) == ["shapes.beyond", "shapes"]
+
+
+def test_what_goes_beyond_the_prompt_goes_with_what_it_needs():
+    scaled = declare(
+        "scaled(x[M, N], mode='a', corners=False)",
+        lambda x, mode, corners: x,
+        attributes={"mode": ("b",), "corners": (True,)},
+        extended={"mode": ("b",)},
+        constraints=("mode == 'b' or not corners",),
+    )
+    published = published_case(scaled, seed=0, device="cpu")
+    both = published.with_attributes(mode="b", corners=True)
+    assert keys(both, scaled) == ["attributes.beyond", "attributes"]
+    assert most_ordinary(scaled, both, published, lambda c: True) == published
+    assert without(scaled, both, departures(scaled, both, published)[0], published) == published
 
 
 @pytest.mark.parametrize("suite", suites())
