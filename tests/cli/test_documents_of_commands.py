@@ -92,6 +92,9 @@ def test_audit_judges_each_kernel_as_what_it_is(audited):
     assert "kernelbench" in bug["illusion_for"]
 
 
+_IN_LINE = ("status", "decisive", "cases", "reason", "finding")
+
+
 def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligation(audited):
     run = Path(document(audited)["run"])
     lines = map(json.loads, (run / "results.jsonl").read_text(encoding="utf-8").splitlines())
@@ -101,6 +104,14 @@ def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligat
     named = bug["attempt"]["profile"]["specials"]["finding"]
     assert json.loads((run / "findings" / f"{named}.json").read_text())["id"] == named
     assert bug["attempt"]["hazards"]["specials"].endswith(f"(finding {named})")
+    in_audit = document(audited)["kernels"][1]
+    for key in ("verdict", "kind", "contract", "hazards", "score"):
+        assert bug[key] == in_audit[key], key
+    assert bug["profile"] == {
+        obligation: {key: entry[key] for key in _IN_LINE}
+        for obligation, entry in in_audit["profile"].items()
+    }
+    assert {"own", "library", "launches"} == set(bug["kernel"])
 
 
 def test_a_run_of_audit_replays(audited, kt):

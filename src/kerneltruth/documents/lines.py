@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
-from kerneltruth.documents.model import Model, Number, Stored, parse
-from kerneltruth.documents.records import Attempt
+from kerneltruth.documents.model import Model, Number, Stored, model_of, parse
+from kerneltruth.documents.records import Attempt, Status
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.verdict import FailKind, VerdictWord
 from kerneltruth.errors import UserError
 
 PEER_CHECKS = "peer_checks"
@@ -94,11 +95,31 @@ class PeerVerdict(Model, frozen=True, kw_only=True):
     by_dtype: dict[str, DtypeOutcome]
 
 
+class ObligationInLine(Stored, frozen=True, kw_only=True):
+    """The result of one obligation, as a script reads it; the attempt's has all of it."""
+
+    status: Status
+    decisive: bool
+    cases: int
+    reason: str | None
+    finding: str | None
+
+
+class KernelInLine(Stored, frozen=True, kw_only=True):
+    """The share of launches of own and of library kernels; null where launches are not seen."""
+
+    own: Number | None
+    library: Number | None
+    launches: int
+
+
 class ResultLine(Stored, frozen=True, kw_only=True):
     """One attempt; `same_as` names the line whose source it repeats, and which has the attempt.
 
-    `passed` is of the attempt, and of its results while it was timed. `check` and `audit` omit what
-    only `run` has: labels, stages and the origin of a source.
+    `passed` is of the attempt, and of its results while it was timed. `verdict`, `kind`,
+    `contract`, `profile`, `hazards`, `score` and `kernel` are the attempt's, as `audit --json`
+    shows them; lines of earlier versions lack them. `check` and `audit` omit what only `run` has:
+    labels, stages and the origin of a source.
     `peer_checks` has what each peer's check says; `peer` is a verdict that came with the source.
     """
 
@@ -106,6 +127,13 @@ class ResultLine(Stored, frozen=True, kw_only=True):
     name: str
     attempt: Attempt | UnsetType = UNSET
     passed: bool | UnsetType = UNSET
+    verdict: VerdictWord | UnsetType = UNSET
+    kind: FailKind | UnsetType | None = UNSET
+    contract: str | UnsetType = UNSET
+    profile: dict[str, ObligationInLine] | UnsetType = UNSET
+    hazards: tuple[str, ...] | UnsetType = UNSET
+    score: Number | UnsetType | None = UNSET
+    kernel: KernelInLine | UnsetType | None = UNSET
     finding: str | UnsetType | None = UNSET
     same_as: str | UnsetType = UNSET
     task: str | UnsetType = UNSET
@@ -132,6 +160,26 @@ def read_line(data: object) -> ResultLine:
     if isinstance(data, dict) and EARLIER_PEER_CHECKS in data:
         data = {PEER_CHECKS: data[EARLIER_PEER_CHECKS], **data}
     return parse(ResultLine, data)
+
+
+def with_attempt(
+    line: ResultLine, attempt: Attempt, *, passed: bool, finding: str | None
+) -> ResultLine:
+    """Return the line with an attempt, and with what the attempt comes to."""
+    kernel = attempt.kernel
+    return structs.replace(
+        line,
+        attempt=attempt,
+        passed=passed,
+        verdict=attempt.verdict.word,
+        kind=getattr(attempt.verdict, "kind", None),
+        contract=attempt.contract,
+        profile={k: model_of(ObligationInLine, entry) for k, entry in attempt.profile.items()},
+        hazards=tuple(attempt.hazards.values()),
+        score=attempt.score,
+        kernel=None if kernel is None else model_of(KernelInLine, kernel),
+        finding=finding,
+    )
 
 
 def attempt_in(line: ResultLine) -> Attempt:

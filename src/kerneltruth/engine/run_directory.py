@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from kerneltruth import tasks
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.documents.lines import ResultLine
+from kerneltruth.documents.lines import ResultLine, with_attempt
 from kerneltruth.documents.model import content_hash, parse, updated
 from kerneltruth.documents.records import Attempt, Finding, Manifest, replace
 from kerneltruth.documents.verdict import Passed
@@ -190,7 +188,7 @@ def store_attempt(
         store.write_finding(other, {})
     line = about or ResultLine(key=job.name, name=job.name)
     passed = isinstance(attempt.verdict, Passed) and not was_wrong_when_timed(line.stages)
-    whole = structs.replace(line, attempt=found.attempt, passed=passed, finding=found.name)
+    whole = with_attempt(line, found.attempt, passed=passed, finding=found.name)
     store.append(job.name, whole)
     return found
 

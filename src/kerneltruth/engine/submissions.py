@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType, structs
 
 from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
-from kerneltruth.documents.lines import ResultLine, StagesRecord
+from kerneltruth.documents.lines import ResultLine, StagesRecord, with_attempt
 from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
@@ -213,8 +213,7 @@ class _Run:
         self._store.write_source(entry.submission.source)
         perf = not_timed(attempt, self._device) if "perf" in self._options.stages else None
         line = _about(entry, attempt, self._options.stages, perf)
-        line = structs.replace(line, attempt=attempt, passed=False, finding=None)
-        self._store.append(entry.key, line)
+        self._store.append(entry.key, with_attempt(line, attempt, passed=False, finding=None))
         self._count(line.stages)
 
     def _keep(self, entry: Entry, job: EvaluationRequest, evaluation: Evaluation) -> None:
