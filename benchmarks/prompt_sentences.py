@@ -167,11 +167,14 @@ def with_value(said: str | None, value: object, prompt: Prompt) -> str | None:
 def of_form(name: str, prompt: Prompt) -> str | None:
     """What promises another number of dims, or broadcasting."""
     entry = prompt.entries.get(name, "")
-    if re.search(r"broadcast|scalar|number|\(\*", entry):
+    if "broadcast" in entry:
         return entry
     if name in ("rank", "batched", "trailing", "lead"):
-        return prompt.saying(r"\(\*|any number of dim|batch(es)? of|batch dim|zero or more")
-    return prompt.saying("broadcast")
+        said = prompt.saying(r"\(\*|any number of dim|batch(es)? of|batch dim|zero or more")
+        return said if said or name != "lead" else prompt.saying("broadcast")
+    word = rf"\b{re.escape(name)}\b"
+    said = prompt.saying("broadcast", word) or prompt.saying("broadcast")
+    return said or (entry if re.search(r"scalar|number|\(\*", entry) else None)
 
 
 def sentences_of(task: Task, prompt: Prompt) -> Iterator[tuple[Promise, str, str | None]]:

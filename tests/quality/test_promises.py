@@ -16,6 +16,7 @@ from kerneltruth.suites.listing import show_task
 from kerneltruth.suites.terms import sentence
 from kerneltruth.tasks.model import CALL, PUBLISHED
 from kerneltruth.tasks.registry import TASKS, eager_modules
+from kerneltruth.tasks.sentences import QUOTED
 
 # What `run` judges at most of one candidate: more would cost its throughput.
 MOST = 40
@@ -48,16 +49,31 @@ def test_what_a_promised_case_departs_in_decides():
         assert [d for d in departing if not decides.get(d.key, d.promised)] == [], key
 
 
+def broadcasts(task, name, value):
+    """Whether a form stretches some tensors, while the others stay as they are."""
+    usual = {a.name: a.default for a in task.attributes}
+    pairs = [(task.axes(s, usual), task.axes(s, usual | {name: value})) for s in task.tensors]
+    changed = [(full, seen) for full, seen in pairs if full != seen]
+    stretched = all(
+        len(seen) <= len(full)
+        and all(a in ("1", b) for a, b in zip(reversed(seen), reversed(full), strict=False))
+        for full, seen in changed
+    )
+    return 0 < len(changed) < len(pairs) and stretched
+
+
 def needs_sentence(task, promise):
     """Whether a promise goes beyond what decides by this project's choice.
 
-    The published inputs, other values and other numbers of dims do.
+    The published inputs, other values and other numbers of dims do; broadcasting does not.
     """
     usual = {a.name: a.default for a in task.attributes}
     match promise.kind:
+        case "attribute" if promise.name.startswith("_") and promise.name != CALL:
+            quoted = task.suite in QUOTED and promise.name not in ("_rank", "_batched")
+            return quoted and broadcasts(task, promise.name, promise.value)
         case "attribute":
-            hidden = promise.name.startswith("_") and promise.name != CALL
-            return not hidden and repr(promise.value) != repr(usual[promise.name])
+            return repr(promise.value) != repr(usual[promise.name])
         case "dtype":
             return promise.name != task.promised_dtypes[0]
         case "absent":
@@ -76,6 +92,25 @@ def test_every_promise_has_the_sentence_that_makes_it():
         if needs_sentence(task, promise) and not sentence(task, promise)
     ]
     assert unsaid == []
+
+
+def test_broadcasting_is_beyond_the_core_where_no_sentence_promises_it():
+    for key, form in (
+        ("kernelbenchx/mul", {"_form": "row"}),
+        ("kernelbenchx/bitwise_and_binomial", {"_trials": "row"}),
+        ("kernelbenchx/fused_sub_gelu", {"_other": "row"}),
+        ("kernelbenchx/binary_cross_entropy", {"_weight": "row"}),
+        ("kernelbenchx/matmul_fp16", {"_batched": "one other"}),
+        ("tritonbench/scaled_add_dot", {"_x": "one"}),
+    ):
+        task, ((name, value),) = TASKS[key], form.items()
+        said = sentence(task, Promise(kind="attribute", name=name, value=value))
+        assert task.is_core(form) == bool(said), key
+        published = published_case(task, seed=0, device="cpu")
+        (departure,) = departures(task, published.with_attributes(**form), published)
+        assert departure.key == ("shapes" if said else "shapes.beyond")
+        beyond = [c for c in judged(task, seed=0, device="cpu") if not task.is_core(c.settings)]
+        assert bool(beyond) == ("shapes.beyond" in {d.key for d in obligations_of(task)}), key
 
 
 def _parameters(task):

@@ -23,6 +23,7 @@ from kerneltruth.oracle.profile import (
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
+from kerneltruth.tasks.spec import Variants
 
 HANGS = Observation(ended="timeout")
 REFUSAL = Observation(ended="raised", error="ValueError", message="not contiguous")
@@ -424,3 +425,29 @@ def test_what_takes_two_promised_departures_breaks_the_more_unusual_of_them():
     assert attempt.verdict.word == "fail"
     assert with_status(attempt, "broken") == ["values"]
     assert attempt.profile["values"].decisive
+
+
+ADD = declare(
+    "add(x[M, N], y[*shape])",
+    lambda x, y: x + y,
+    where={"shape": Variants("_y", {"same": "M, N", "row": "N", "column": "M, 1"})},
+    extended={"_y": ("column",)},
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word", "broken"),
+    [("row", "fail", "shapes"), ("column", "pass", "shapes.beyond")],
+)
+def test_broadcasting_fails_where_it_is_promised_and_is_a_hazard_elsewhere(wrong, word, broken):
+    def answer(call):
+        x, y = call.tensors["x"], call.tensors["y"]
+        form = "row" if y.ndim == 1 else "column" if y.shape != x.shape else "same"
+        return x + y + 100 * (form == wrong)
+
+    attempt = attempt_of(answer, task=ADD)
+    assert attempt.verdict.word == word
+    assert with_status(attempt, "broken") == [broken]
+    others = {"shapes", "shapes.beyond"} - {broken}
+    assert {key: attempt.profile[key].status for key in others} == dict.fromkeys(others, "held")
+    assert [*attempt.hazards] == ([broken] if word == "pass" else [])

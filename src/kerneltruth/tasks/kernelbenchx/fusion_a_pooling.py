@@ -8,7 +8,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half
 from kerneltruth.tasks.fractional import fractional_windows, pooled_at, starts
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, nonempty, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, Variants, nonempty, task
 from kerneltruth.tasks.windows import along
 
 _RATIO = (0.5, 0.7)
@@ -83,9 +83,11 @@ def _fractional(
 
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_avg_pool2d_cosine_similarity(x1[N, C, H, W], x2[N, C, H, W], kernel_size=2, "
+        "fused_avg_pool2d_cosine_similarity(x1[N, C, H, W], x2[*other], kernel_size=2, "
         "stride=None, padding=0, eps=1e-8)",
         category="Fusion",
+        where={"other": Variants("_x2", {"same": "N, C, H, W", "one": "1, C, H, W"})},
+        extended={"_x2": ("one",)},
         dims={**nonempty(N="batch", C="reduced"), **_IMAGE},
         attributes={
             "kernel_size": (3, 1),

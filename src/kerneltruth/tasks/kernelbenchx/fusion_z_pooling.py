@@ -81,9 +81,11 @@ def _sigmoid_batch_norm(
 
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_pairwise_distance_adaptive_avg_pool2d(x1[N, C, H, W], x2[N, C, H, W], "
+        "fused_pairwise_distance_adaptive_avg_pool2d(x1[N, C, H, W], x2[*other], "
         "output_size=(2, 2), p=2.0, eps=1e-6, keepdim=False)",
         category="Fusion",
+        where={"other": Variants("_x2", {"same": "N, C, H, W", "one": "1, C, H, W"})},
+        extended={"_x2": ("one",)},
         dims=_IMAGE,
         attributes={
             "output_size": (1, (3, 2), (1, 5), 4),

@@ -83,11 +83,14 @@ def _fused_transformer_block_residual(M: int, O: int, _rank: int, _residual: str
 
 TASKS: tuple[Task, ...] = (
     task(
-        "fused_mul_add_logsoftmax_dropout_bmm(input1[B, M, K], input2[*shape], other[B, M, K], "
+        "fused_mul_add_logsoftmax_dropout_bmm(input1[B, M, K], input2[*shape], other[*added], "
         "mat2[B, K, N], p=0.5, training=True, inplace=False, dim=-1)",
         category="Fusion",
         dims=_BATCH,
-        where={"shape": Variants("_input2", {"same": "B, M, K", "plane": "M, K"})},
+        where={
+            "shape": Variants("_input2", {"same": "B, M, K", "plane": "M, K"}),
+            "added": Variants("_other", {"same": "B, M, K", "plane": "M, K"}),
+        },
         attributes={"p": _P, "training": (False,), "inplace": (True,), "dim": (1, 2, 0)},
         constraints=(
             f"not ({_RANDOM}) or (B * M >= 32 and K >= 2 and K + K // 2 <= N)",
@@ -98,8 +101,8 @@ TASKS: tuple[Task, ...] = (
         contract=dropped_before_product,
         random=True,
         reference=_mul_add_logsoftmax_bmm,
-        description="""log_softmax of input1 * input2 + other along `dim` of [B, M, K] (input2
-            broadcasts); then dropout: with `training` each element becomes 0 with probability p,
+        description="""log_softmax of input1 * input2 + other along `dim` of [B, M, K] (input2 and
+            other broadcast); then dropout: with `training` each element becomes 0 with probability p,
             by itself, and is divided by 1 - p otherwise (p of 1 gives zeros), while without
             `training` nothing changes; last the batched matrix product with mat2[B, K, N].
             `inplace` speaks of intermediate results: inputs stay as they are.""",

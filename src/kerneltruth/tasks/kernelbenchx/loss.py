@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Task, Variants, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Sizes, Task, Variants, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
 _CLASSES: dict[str, Role | Dim] = {
@@ -20,6 +20,12 @@ _SHAPE = Variants("_rank", {2: "M, N", 1: "N", 3: "M, 2, N"})
 
 def _count(M: int, N: int, _rank: int) -> int:
     return N * (2 * M if _rank == 3 else M if _rank == 2 else 1)
+
+
+def _weights(M: int, N: int, _rank: int, _weight: str) -> Sizes:
+    if _weight == "row":
+        return (N,)
+    return (M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N)
 
 
 _SCORES = Variants("_rank", {2: "N, C", 1: "C", 3: "N, C, D"})
@@ -124,11 +130,12 @@ def _nll_loss(
 TASKS: tuple[Task, ...] = (
     task(
         "binary_cross_entropy(input[*shape]: probability, target[*shape]: probability, "
-        "weight[*shape]?: positive, reduction='mean')",
+        "weight[*weights]?: positive, reduction='mean', _rank=2, _weight='same')",
         category="Loss",
         dims=_PLANE,
-        where={"shape": _SHAPE, "count": _count},
-        attributes={"reduction": _REDUCTIONS},
+        where={"shape": _SHAPE, "weights": _weights, "count": _count},
+        attributes={"reduction": _REDUCTIONS, "_rank": (1, 3), "_weight": ("row",)},
+        extended={"_weight": ("row",)},
         reference=_binary_cross_entropy,
         description=f"""-(target * log(input) + (1 - target) * log(1 - input)) of two tensors of one
             shape with values in [0, 1], each logarithm clamped from below at -100, times `weight`

@@ -87,12 +87,19 @@ def _binomial_mean(
     return total_count.to(probs.dtype) * probs
 
 
+def _trials_shape(M: int, N: int, _rank: int, _trials: str) -> Sizes:
+    if _trials == "same":
+        return (M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N)
+    return (N,) if _trials == "row" else ()
+
+
 def _is_binomial(evidence: Evidence) -> list[Claim]:
     """Support, certain outcomes, location and spread, each statistic at the level of `_LEVEL`."""
     (counts,) = evidence.outputs
     trials, chance = evidence.inputs["total_count"], evidence.inputs["probs"]
     assert trials is not None
     assert chance is not None
+    trials = trials.expand_as(chance)
     known = ~chance.isnan()
     got = counts.to(torch.float64)[known]
     chance, trials = chance[known], trials.to(torch.float64)[known]
@@ -154,9 +161,15 @@ _task = partial(task, category="Math", benchmark=SMALL, perf=PERF)
 TASKS: tuple[Task, ...] = (
     _task(
         "bitwise_and_binomial(input[*shape]: int32, other[*shape]: int32, "
-        "total_count[*shape]: index(33), probs[*shape]: probability, logits:=None)",
+        "total_count[*trials]: index(33), probs[*shape]: probability, logits:=None, _rank=2, "
+        "_trials='same')",
         dims=PLAIN,
-        where={"shape": Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"})},
+        where={
+            "shape": Variants("_rank", {2: "M, N", 1: "M * N", 3: "M, 2, N"}),
+            "trials": _trials_shape,
+        },
+        attributes={"_rank": (1, 3), "_trials": ("row", "one")},
+        constraints=("_trials != 'row' or _rank == 2",),
         dtypes=("float32",),
         outputs=(Output(name="counts", compare="contract"),),
         contract=_is_binomial,
@@ -168,7 +181,8 @@ TASKS: tuple[Task, ...] = (
             (int64, 0 to 32) succeed, each with the chance probs (float32, in [0, 1]), so it is a
             whole number in [0, total_count] in float32; 0 for a chance of 0, total_count for a
             chance of 1, any value for a chance of NaN. logits, the chance as log-odds, may be
-            given in place of probs; it is None here. All tensors have one shape, of any rank.
+            given in place of probs; it is None here. All tensors have one shape, of any rank;
+            only total_count may be one that broadcasts to it.
             Counts are judged by what is possible, by their sums and by how many are near their
             mean, at a level of 1e-9.""",
         flops=f"{_TRIALS}*M*N",

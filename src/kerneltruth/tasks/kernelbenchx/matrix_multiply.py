@@ -39,7 +39,7 @@ def _add_unless_beta_is_0(product: Tensor, other: Tensor, alpha: float, beta: fl
 
 
 def _row_dot(A: Tensor, B: Tensor, alpha: float, beta: float, C: Tensor, add: Add = _add) -> Tensor:
-    rows = add(A[:2] @ B, C[:2], alpha, beta)
+    rows = add(A[:2] @ B, C.expand(len(A), B.shape[1])[:2], alpha, beta)
     return (rows[0] * rows[1]).sum()
 
 
@@ -174,10 +174,13 @@ TASKS: tuple[Task, ...] = (
     ),
     *(
         _task(
-            f"{name}(input[*batch, M, K], other[*batch, K, N], _batched=False)",
+            f"{name}(input[*batch, M, K], other[*others, K, N], _batched=False)",
             dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
-            where={"batch": Variants("_batched", {False: "", True: "B"})},
-            attributes={"_batched": (True,)},
+            where={
+                "batch": Variants("_batched", {False: "", True: "B", "one other": "B"}),
+                "others": Variants("_batched", {False: "", True: "B", "one other": ""}),
+            },
+            attributes={"_batched": (True, "one other")},
             extended=extended,
             dtypes=(dtype,),
             reference=lambda input, other: torch.matmul(input, other),
@@ -189,12 +192,14 @@ TASKS: tuple[Task, ...] = (
             perf=tuple({"B": 1, **shape} for shape in _LARGE),
         )
         for name, dtype, extended in (
-            ("matmul_bf16", "bfloat16", {"_batched": (True,)}),
-            ("matmul_fp16", "float16", {}),
+            ("matmul_bf16", "bfloat16", {"_batched": (True, "one other")}),
+            ("matmul_fp16", "float16", {"_batched": ("one other",)}),
         )
     ),
     _task(
-        "matrix_multiply_and_row_dot(A[M, K], B[K, N], alpha=1.0, beta=1.0, C[M, N])",
+        "matrix_multiply_and_row_dot(A[M, K], B[K, N], alpha=1.0, beta=1.0, C[*addend])",
+        where={"addend": Variants("_c", {"same": "M, N", "row": "N"})},
+        extended={"_c": ("row",)},
         dims={
             "M": Dim(symbol="M", role="batch", low=2),
             "N": "reduced",
@@ -215,7 +220,9 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
     _task(
-        "matrix_multiply_symmetric(A[M, K], B[K, M], C[M, M], alpha=1.0, beta=1.0)",
+        "matrix_multiply_symmetric(A[M, K], B[K, M], C[*addend], alpha=1.0, beta=1.0)",
+        where={"addend": Variants("_c", {"same": "M, M", "row": "M"})},
+        extended={"_c": ("row",)},
         dims={"M": "contracted", "K": "contracted"},
         attributes=_ALPHA_BETA,
         values=_MODERATE,

@@ -100,8 +100,12 @@ def _tensordot(a: Tensor, b: Tensor, dims: Any) -> Tensor:
     return product
 
 
+_DIMS_OF_A = {"two": "M, K, L", "one": "M, L, K", "lists": "K, M, L", "stretched": "M, 1, L"}
+_DIMS_OF_B = {"two": "K, L, N", "one": "K, N", "lists": "L, N, K", "stretched": "K, L, N"}
+
+
 def _contracted(_dims: str) -> int | tuple[Sizes, Sizes]:
-    if _dims == "two":
+    if _dims in ("two", "stretched"):
         return 2
     return 1 if _dims == "one" else ((2, 0), (0, 2))
 
@@ -178,14 +182,14 @@ TASKS: tuple[Task, ...] = (
         },
         where={
             "contracted": _contracted,
-            "a_shape": Variants("_dims", {"two": "M, K, L", "one": "M, L, K", "lists": "K, M, L"}),
-            "b_shape": Variants("_dims", {"two": "K, L, N", "one": "K, N", "lists": "L, N, K"}),
+            "a_shape": Variants("_dims", _DIMS_OF_A),
+            "b_shape": Variants("_dims", _DIMS_OF_B),
         },
         reference=_tensordot,
         description="""The contraction of a with b, in the dtype of the inputs. An integer `dims`
             contracts the last `dims` dims of a with the first `dims` of b; a pair of lists names
-            the dims of a and those of b that are contracted with each other, in that order. What is
-            left of a's dims comes first, then what is left of b's.""",
+            the dims of a and those of b that are contracted with each other, in that order. One of
+            size 1 is repeated to match the other. What is left of a's dims comes first, then what is left of b's.""",
         flops="2*M*N*K*L",
         benchmark={"M": 32, "N": 32, "K": 8, "L": 8},
         perf=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,6 +33,10 @@ def _along(dim: int | None, _rank: int) -> int:
 
 _DIMS = nonempty(L="batch", M="spatial", N="reduced")
 _VECTOR = nonempty(N="reduced")
+_ADDED: dict[str, Any] = {
+    "where": {"added": Variants("_x", {"same": "N", "one": "1"})},
+    "extended": {"_x": ("one",)},
+}
 _ONE = (0, 1, -2)
 _SMALL = {"L": 1, "M": 8, "N": 256}
 _PERF = (
@@ -145,7 +150,8 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
-        "scaled_add_dot(y[N], x[N], alpha=0.5)",
+        "scaled_add_dot(y[N], x[*added], alpha=0.5)",
+        **_ADDED,
         category="Fusion",
         dims=_VECTOR,
         attributes={"alpha": (-1.0, 0.0, 2.0)},
@@ -162,7 +168,8 @@ TASKS: tuple[Task, ...] = (
         perf=_VECTORS,
     ),
     task(
-        "scaled_add_norm(y[N], x[N], alpha=0.5)",
+        "scaled_add_norm(y[N], x[*added], alpha=0.5)",
+        **_ADDED,
         category="Fusion",
         dims=_VECTOR,
         attributes={"alpha": (-1.0, 0.0, 2.0)},
