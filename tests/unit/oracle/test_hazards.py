@@ -34,7 +34,11 @@ def broken(verdict, *, decisive=False):
         ("attributes.beyond", WRONG, "silently wrong with other arguments: "),
         ("empty", Crashed(signal=11, detail=""), "crashes where a dim is 0: "),
         ("shapes", TimedOut(seconds=2.0), "does not return in time at other sizes: "),
-        ("shapes.beyond", WRONG, "silently wrong on inputs of another form, such as broadcast ones: "),
+        (
+            "shapes.beyond",
+            WRONG,
+            "silently wrong on inputs of another form, such as broadcast ones: ",
+        ),
     ],
 )
 def test_a_broken_obligation_that_does_not_decide_is_a_hazard(key, verdict, said):

@@ -102,7 +102,7 @@ TASKS: tuple[Task, ...] = (
         random=True,
         reference=_mul_add_logsoftmax_bmm,
         description="""log_softmax of input1 * input2 + other along `dim` of [B, M, K] (input2 and
-            other broadcast); then dropout: with `training` each element becomes 0 with probability p,
+            other broadcast); then dropout: with `training` each element becomes 0 with chance p,
             by itself, and is divided by 1 - p otherwise (p of 1 gives zeros), while without
             `training` nothing changes; last the batched matrix product with mat2[B, K, N].
             `inplace` speaks of intermediate results: inputs stay as they are.""",

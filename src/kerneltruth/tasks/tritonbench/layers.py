@@ -189,7 +189,8 @@ TASKS: tuple[Task, ...] = (
         description="""The contraction of a with b, in the dtype of the inputs. An integer `dims`
             contracts the last `dims` dims of a with the first `dims` of b; a pair of lists names
             the dims of a and those of b that are contracted with each other, in that order. One of
-            size 1 is repeated to match the other. What is left of a's dims comes first, then what is left of b's.""",
+            size 1 is repeated to match the other. What is left of a's dims comes first, then what
+            is left of b's.""",
         flops="2*M*N*K*L",
         benchmark={"M": 32, "N": 32, "K": 8, "L": 8},
         perf=(
