@@ -12,6 +12,7 @@ function here: what is void for a candidate, since PyTorch fails it too, is brok
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -41,6 +42,7 @@ from kerneltruth.tasks.registry import eager_modules, find, key_of, opened_tasks
 STATUSES = ("held", "refused", "not_tried", "not_applicable", "broken")
 # A function of PyTorch may call each of its kernels for the first time.
 DEADLINE_S = 60.0
+OVER = "the time was over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +54,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The tasks of a suite that are judged: those named, or else every n-th."""
+    """The tasks of a suite that are judged: those named, or else a part of all."""
 
     only: list[str]
-    every: int
+    part: slice
 
 
 def attempt_of(task: str, runner: Runner, cache: ExpectationCache, plan: Plan) -> Attempt:
@@ -71,12 +73,12 @@ def attempt_of(task: str, runner: Runner, cache: ExpectationCache, plan: Plan) -
 
 
 def attempts(
-    suite: str, chosen: Chosen, runner: Runner, plan: Plan, workers: int
+    suite: str, chosen: Chosen, runner: Runner, plan: Plan, *, workers: int, until: float
 ) -> Iterator[tuple[str, Attempt | str]]:
     """Each chosen task of a suite with its attempt, or with why there is none."""
     known = opened_tasks(suite)
     every = list(eager_modules(suite) if known is None else known)
-    keys = [key_of(name, suite) for name in chosen.only] or every[:: chosen.every]
+    keys = [key_of(name, suite) for name in chosen.only] or every[chosen.part]
     # The last tasks of a user's suite are usually the largest: start them early.
     jobs = [Job(task=key) for key in (keys if known is None else keys[::-1])]
     cache = ExpectationCache(Policy())
@@ -84,12 +86,16 @@ def attempts(
     def judge(job: Job, _: Any) -> Attempt | str:
         return find(job.task).unrefereeable or attempt_of(job.task, runner, cache, plan)
 
-    for event in LocalPool(work=judge, workers=workers).run(jobs):
+    left = {job.task for job in jobs}
+    for event in LocalPool(work=judge, workers=workers, until=until).run(jobs):
         match event:
             case Done(job=job, result=result):
+                left.discard(job.task)
                 yield job.task, result
             case Lost(job=job, reason=reason):
+                left.discard(job.task)
                 yield job.task, reason
+    yield from ((task, OVER) for task in sorted(left))
 
 
 def rows(found: dict[str, Attempt]) -> list[tuple[Any, ...]]:
@@ -141,6 +147,7 @@ def section(name: str, found: dict[str, Attempt], none: dict[str, str], s: float
     """The paragraph, table and lines of one suite."""
     verdicts = Counter(attempt.verdict.word for attempt in found.values())
     said = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    over = [task for task, reason in none.items() if reason == OVER]
     return [
         f"### {name}: {len(found)} tasks in {s:.0f} s: {said}",
         "",
@@ -149,7 +156,8 @@ def section(name: str, found: dict[str, Attempt], none: dict[str, str], s: float
         *faults(found),
         *reasons(found, "refused"),
         *reasons(found, "not_tried"),
-        *(f"- NO ATTEMPT {task}: {reason[:300]}" for task, reason in none.items()),
+        *(f"- NO ATTEMPT {task}: {reason[:300]}" for task, reason in none.items() if reason != OVER),
+        *([f"- {OVER} for {', '.join(over)}"] if over else []),
         "",
     ]
 
@@ -163,7 +171,8 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="judges; one per core if left out")
     parser.add_argument("--only", action="append", default=[], help="only this task")
-    parser.add_argument("--every", type=int, default=1, help="only every n-th task of a suite")
+    parser.add_argument("--part", default=":", help="of each suite, such as 0:100 or ::10")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for all suites together")
     return parser.parse_args()
 
 
@@ -181,7 +190,9 @@ def main() -> int:
         deadline_s=DEADLINE_S,
         compile=False,
     )
-    chosen = Chosen(only=options.only, every=options.every)
+    bounds = (int(bound) if bound else None for bound in options.part.split(":"))
+    chosen = Chosen(only=options.only, part=slice(*bounds))
+    until = time.monotonic() + options.seconds
     lines: list[str] = []
     bad = False
     with Runner(device=device) as runner:
@@ -192,7 +203,9 @@ def main() -> int:
             none: dict[str, str] = {}
             with opened(given, runner, judges=workers) as suite:
                 assert suite is not None
-                for task, result in attempts(suite, chosen, runner, plan, workers):
+                for task, result in attempts(
+                    suite, chosen, runner, plan, workers=workers, until=until
+                ):
                     if isinstance(result, str):
                         none[task] = result
                     else:
@@ -201,7 +214,8 @@ def main() -> int:
             bad |= any(True for _ in entries(found, "broken")) or not found
     # Where checkouts lie is no part of a report.
     named = "_".join(given.partition(":")[0] for given in options.suites)
-    name = "_".join(filter(None, ("suite_obligations", plan.contract, named)))
+    part = options.part.strip(":").replace(":", "-")
+    name = "_".join(filter(None, ("suite_obligations", plan.contract, named, part)))
     title = f"PyTorch's own functions under the contract `{plan.contract}`"
     machine.publish(name, title, machine.facts(device), lines, folder=options.results)
     return int(bad)

@@ -91,12 +91,10 @@ def private_environment(folder: Path, cache: Path | None) -> dict[str, str]:
     }
 
 
-def make_folders(folder: Path, cache: Path | None) -> None:
+def make_folders(folder: Path) -> None:
     """Create a child's private folders, for the owner only."""
     for part in (folder, folder / "home", folder / "tmp", folder / "work"):
         part.mkdir(mode=0o700, exist_ok=True)
-    if cache is not None:
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def remove_folder(folder: Path) -> None:

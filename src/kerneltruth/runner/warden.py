@@ -27,11 +27,11 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from kerneltruth.runner import sandbox
+from kerneltruth.runner import compile_cache, sandbox
 from kerneltruth.runner.containment import Level, applying, files, landlock
 
 _SETUP_FAILED = 70
@@ -65,19 +65,28 @@ class ForkRequest:
     output: int
 
 
-def guard(request: ForkRequest, *, zygote: int, work: Callable[[int], None]) -> NoReturn:
-    """Run the child and outlive it; `work(wire)` is the child's work. Never returns."""
+# The child's work, with its wire and the mark in its compile cache.
+Work = Callable[[int, int | None], None]
+
+
+def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
+    """Run the child and outlive it. Never returns."""
     channel = socket.socket(fileno=request.channel)
+    mark: int | None = None
     try:
         os.setsid()
         sandbox.adopt_orphans()
         sandbox.keep_descriptors((request.channel, request.wire, request.output))
         wake = _wake_on_death()
-        sandbox.make_folders(request.folder, request.cache)
+        sandbox.make_folders(request.folder)
+        if request.cache is not None:
+            mark = compile_cache.enter(request.cache)
+            if mark is None:
+                request = replace(request, cache=None)
         warden = os.getpid()
         child = os.fork()
         if child == 0:
-            _be_child(request, channel, warden, work)
+            _be_child(request, channel, warden, work, mark)
         os.close(request.wire)
         os.close(request.output)
         _say(channel, {"child": child})
@@ -90,6 +99,9 @@ def guard(request: ForkRequest, *, zygote: int, work: Callable[[int], None]) -> 
         sandbox.remove_folder(request.folder)
         if request.cache is not None and not request.trusted:
             sandbox.keep_compiled(request.cache, request.limits)
+        if mark is not None:
+            # The next child of the candidate, which may start now, must find it dead.
+            os.close(mark)
         _say(channel, {"gone": left})
         os._exit(0)
 
@@ -144,12 +156,12 @@ def _say(channel: socket.socket, packet: Mapping[str, object]) -> None:
 
 
 def _be_child(
-    request: ForkRequest, channel: socket.socket, warden: int, work: Callable[[int], None]
+    request: ForkRequest, channel: socket.socket, warden: int, work: Work, mark: int | None
 ) -> NoReturn:
     code = _SETUP_FAILED
     try:
-        _set_up(request, channel, warden)
-        work(request.wire)
+        _set_up(request, channel, warden, mark)
+        work(request.wire, mark)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -160,7 +172,9 @@ def _be_child(
         os._exit(code)
 
 
-def _set_up(request: ForkRequest, channel: socket.socket, warden: int) -> None:
+def _set_up(
+    request: ForkRequest, channel: socket.socket, warden: int, mark: int | None
+) -> None:
     """Make this process the child; the host hears of what fails here, which is our own side."""
     try:
         sandbox.die_with_parent(warden)
@@ -174,7 +188,8 @@ def _set_up(request: ForkRequest, channel: socket.socket, warden: int) -> None:
         os.chdir(request.folder / "work")
         tempfile.tempdir = None
         sandbox.confine(request.limits)
-        sandbox.keep_descriptors((request.wire, request.channel))
+        marks = () if mark is None else (mark,)
+        sandbox.keep_descriptors((request.wire, request.channel, *marks))
         _contain(request)
         gc.enable()
     except BaseException as error:

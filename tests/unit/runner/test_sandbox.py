@@ -42,7 +42,7 @@ def test_with_a_cache_only_compiled_code_lies_in_it(tmp_path):
 
 def test_private_folders_are_for_the_owner_only(tmp_path):
     folder = tmp_path / "child"
-    make_folders(folder, None)
+    make_folders(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {p.name for p in folder.iterdir()} == {"home", "tmp", "work"}
 

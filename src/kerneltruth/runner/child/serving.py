@@ -8,6 +8,7 @@ import socket
 import sys
 from dataclasses import replace
 
+from kerneltruth.runner import compile_cache
 from kerneltruth.runner.arguments import Data
 from kerneltruth.runner.child import failures
 from kerneltruth.runner.child.worker import Worker, make_context
@@ -19,8 +20,8 @@ from kerneltruth.runner.wire import decode, pieces
 _LIMIT = 2**40
 
 
-def main(wire: int) -> None:
-    """Serve one host until it hangs up."""
+def main(wire: int, mark: int | None) -> None:
+    """Serve one host until it hangs up; the mark in the compile cache says when it is at work."""
     failures.keep_folder()
     connection = socket.socket(fileno=wire)
     receiver = Receiver(connection)
@@ -31,6 +32,7 @@ def main(wire: int) -> None:
             message = taken(decode(receiver.read, limit=_LIMIT), receiver.descriptors)
         except EOFError:
             return
+        compile_cache.at_work(mark)
         if isinstance(message, Prepare):
             # A failure here will recur, and be reported, when the candidate is loaded.
             with contextlib.suppress(Exception):
@@ -50,6 +52,7 @@ def main(wire: int) -> None:
             answer = replace(answer, lean=True)
         receiver.let_go()
         _flush()
+        compile_cache.at_rest(mark)
         for piece in _encoded(answer):
             connection.sendall(piece)
 
