@@ -6,6 +6,8 @@ A SUITE is core, kernelbenchx, tritonbench, earlier, or `NAME:PATH` of a checkou
 kernelbench, flashinfer, gpuemu or gpumode; the first four if none is named. Nothing excuses a
 function here: what is void for a candidate, since PyTorch fails it too, is broken. The exit code is
 1 if any obligation of any task is broken. What decides and was not tried is listed with the reason.
+A suite that takes longer than a machine is lent is judged in parts: `--part 0:100`, or `--seconds
+400`, after which the report names the tasks that are left.
 `kernel` is left out: PyTorch's functions have none of their own.
 """
 
@@ -42,7 +44,6 @@ from kerneltruth.tasks.registry import eager_modules, find, key_of, opened_tasks
 STATUSES = ("held", "refused", "not_tried", "not_applicable", "broken")
 # A function of PyTorch may call each of its kernels for the first time.
 DEADLINE_S = 60.0
-OVER = "the time was over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ def attempts(
             case Lost(job=job, reason=reason):
                 left.discard(job.task)
                 yield job.task, reason
-    yield from ((task, OVER) for task in sorted(left))
+    yield from ((task, "the time was over") for task in sorted(left))
 
 
 def rows(found: dict[str, Attempt]) -> list[tuple[Any, ...]]:
@@ -143,11 +144,18 @@ def faults(found: dict[str, Attempt]) -> list[str]:
     return broken + untried
 
 
+def unattempted(none: dict[str, str]) -> list[str]:
+    """A line for each reason why tasks were not attempted, with all of them."""
+    grouped: dict[str, list[str]] = {}
+    for task, reason in none.items():
+        grouped.setdefault(reason[:300], []).append(task)
+    return [f"- NO ATTEMPT, {len(of)}: {why} ({', '.join(of)})" for why, of in grouped.items()]
+
+
 def section(name: str, found: dict[str, Attempt], none: dict[str, str], s: float) -> list[str]:
     """The paragraph, table and lines of one suite."""
     verdicts = Counter(attempt.verdict.word for attempt in found.values())
     said = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
-    over = [task for task, reason in none.items() if reason == OVER]
     return [
         f"### {name}: {len(found)} tasks in {s:.0f} s: {said}",
         "",
@@ -156,8 +164,7 @@ def section(name: str, found: dict[str, Attempt], none: dict[str, str], s: float
         *faults(found),
         *reasons(found, "refused"),
         *reasons(found, "not_tried"),
-        *(f"- NO ATTEMPT {task}: {reason[:300]}" for task, reason in none.items() if reason != OVER),
-        *([f"- {OVER} for {', '.join(over)}"] if over else []),
+        *unattempted(none),
         "",
     ]
 
@@ -199,6 +206,7 @@ def main() -> int:
         runner.versions()
         for given in options.suites or suites():
             start = time.monotonic()
+            suite_name, _, place = given.partition(":")
             found: dict[str, Attempt] = {}
             none: dict[str, str] = {}
             with opened(given, runner, judges=workers) as suite:
@@ -207,14 +215,14 @@ def main() -> int:
                     suite, chosen, runner, plan, workers=workers, until=until
                 ):
                     if isinstance(result, str):
-                        none[task] = result
+                        # Where checkouts lie is no part of a report.
+                        none[task] = result.replace(f"{place}/", "") if place else result
                     else:
                         found[task] = result
-            lines += section(given.partition(":")[0], found, none, time.monotonic() - start)
+            lines += section(suite_name, found, none, time.monotonic() - start)
             bad |= any(True for _ in entries(found, "broken")) or not found
-    # Where checkouts lie is no part of a report.
     named = "_".join(given.partition(":")[0] for given in options.suites)
-    part = options.part.strip(":").replace(":", "-")
+    part = "" if options.part == ":" else options.part.replace(":", "-")
     name = "_".join(filter(None, ("suite_obligations", plan.contract, named, part)))
     title = f"PyTorch's own functions under the contract `{plan.contract}`"
     machine.publish(name, title, machine.facts(device), lines, folder=options.results)

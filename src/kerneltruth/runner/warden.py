@@ -172,9 +172,7 @@ def _be_child(
         os._exit(code)
 
 
-def _set_up(
-    request: ForkRequest, channel: socket.socket, warden: int, mark: int | None
-) -> None:
+def _set_up(request: ForkRequest, channel: socket.socket, warden: int, mark: int | None) -> None:
     """Make this process the child; the host hears of what fails here, which is our own side."""
     try:
         sandbox.die_with_parent(warden)
