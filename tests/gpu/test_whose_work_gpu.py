@@ -2,13 +2,24 @@
 
 import importlib.util
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from test_cuda_source_gpu import SOURCE
 
+from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.verdict import Passed
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
+from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.profiling import device_share
+from kerneltruth.engine.benchmark.timed_file import time_file
+from kerneltruth.engine.candidates import PerfStage
+from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest
+from kerneltruth.engine.requests import TimeRequest, result_of
+from kerneltruth.oracle.plan import Plan
+from kerneltruth.report.kernel_words import shares
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -167,3 +178,51 @@ def test_kernels_of_cuda_sources_are_told_from_the_librarys():
     share = shares_of(CUDA.replace("NAME", "shares"), "relu")
     assert (share.reason, share.own) == (None, 1.0)
     assert {kernel.name for kernel in share.kernels} == {"relu_kernel"}
+
+
+QUICK = Effort(blocks=(6, 6), budget_s=0.0, memory_bytes=2**30, deadline_s=120.0)
+
+
+def test_time_says_whose_kernels_take_the_time_of_its_largest_shape(tmp_path):
+    file = tmp_path / "relu.py"
+    file.write_text(MIXED)
+    request = TimeRequest(
+        file=file,
+        task="relu",
+        device="cuda:0",
+        baselines=("eager",),
+        budget_s=0.0,
+        kernels=None,
+    )
+    machine = Machine(device="cuda:0")
+    with Runner(device="cuda:0") as runner:
+        document = result_of(
+            time_file(request, runner, 0.0, measure=lambda runner, *, again: machine)
+        )
+    assert document.outcome == "timed", document.detail
+    assert document.kernel.case == document.shapes[-1].summary
+    assert 0.2 < document.kernel.own < 0.8
+    assert shares(document.kernel).endswith("%)")
+
+
+@pytest.mark.parametrize(("source", "own"), [(OWN, 1.0), (PLAIN, 0.0)])
+def test_the_perf_stage_says_it_of_a_right_candidate_where_it_is_asked_for(judge, source, own):
+    candidate = read_candidate(source, "relu.py", task_names=("relu",), task="relu")
+    job = EvaluationRequest(name="relu", task="relu", candidate=candidate, plan=Plan(cases=4))
+    with Runner(device="cuda:0") as runner:
+
+        def make(runner, baselines):
+            return Benchmarker(
+                runner,
+                machine=Machine(device="cuda:0"),
+                seed=5,
+                baselines=("eager",),
+                effort=QUICK,
+                sources=baseline_sources,
+            )
+
+        stage = PerfStage(SimpleNamespace(runner=runner), kernels=True, make=make)
+        before = Evaluation(attempt=judge(source, task="relu"))
+        (after,) = stage.time([(job, before)])
+    assert after.perf.outcome == "timed", after.perf.detail
+    assert after.perf.kernel.own == own

@@ -27,7 +27,7 @@ _TEXT = (
     *("language", "call", "exe", "perf", "verdict", "kind", "detail", "finding", "contract"),
 )
 _NUMBERS = ("sample", "round", "cases", "failed", "launches")
-_SHARES = ("score", "own")
+_SHARES = ("score", "own", "own_time")
 # Without words where there is nothing to say.
 _MAY_BE_EMPTY = ("detail", "contract")
 

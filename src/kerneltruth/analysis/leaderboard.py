@@ -66,6 +66,7 @@ class BestKernel:
     Attributes:
         methods: those that made this source.
         tied: it cannot be told from the fastest.
+        own_time: the share of the device's time that its own kernels took, where it is known.
     """
 
     run: int
@@ -75,6 +76,7 @@ class BestKernel:
     against: Against
     tied: bool
     torch_only: bool = False
+    own_time: float | None = None
 
 
 def ranked_methods(answers: Sequence[Result], measure: Measure) -> tuple[RankedMethod, ...]:
@@ -190,6 +192,7 @@ def best_kernels(results: Sequence[Result], *, most: int = 3) -> dict[str, tuple
                 methods=methods_of(kernels[r.sha256]),
                 against=against,
                 torch_only=r.torch_only,
+                own_time=r.own_time,
                 tied=r is top[0] or _alike(top, (r, against)),
             )
             for r, against in ranked

@@ -244,6 +244,7 @@ def _timing(perf: JsonObject) -> Timing | None:
         [s for s in shapes if s is not None],
         noise_floor=_measured(perf.get("noise_floor")),
         compile_s=_measured(perf.get("compile_s")),
+        own_time=_measured(_object(perf, "kernel").get("own")),
     )
 
 

@@ -100,6 +100,7 @@ class Timing:
     Attributes:
         efficiency: the geometric mean over the shapes that have one.
         noise_floor: the relative difference below which a kernel differs from itself.
+        own_time: the share of the device's time that its own kernels took, where it is known.
     """
 
     shapes: tuple[TimedShape, ...]
@@ -107,6 +108,7 @@ class Timing:
     efficiency: float | None = None
     noise_floor: float | None = None
     compile_s: float | None = None
+    own_time: float | None = None
 
 
 def timing(
@@ -114,6 +116,7 @@ def timing(
     *,
     noise_floor: float | None = None,
     compile_s: float | None = None,
+    own_time: float | None = None,
 ) -> Timing:
     """Make the timings of an attempt, with its speedup over each baseline."""
     ratios: dict[str, list[Ratio]] = {}
@@ -127,6 +130,7 @@ def timing(
         efficiency=math.exp(math.fsum(shares) / len(shares)) if shares else None,
         noise_floor=noise_floor,
         compile_s=compile_s,
+        own_time=own_time,
     )
 
 
@@ -231,6 +235,11 @@ class Result:
     def timed(self) -> bool:
         """Whether there is a time that is not suspect."""
         return self.timing is not None and bool(self.timing.shapes)
+
+    @property
+    def own_time(self) -> float | None:
+        """The share of the device's time that its own kernels took, where it is known."""
+        return None if self.timing is None else self.timing.own_time
 
     @property
     def judged(self) -> bool:

@@ -31,6 +31,13 @@ Against = Annotated[
         "control (repeatable); default: all but compile_max_autotune.",
     ),
 ]
+Kernels = Annotated[
+    bool,
+    typer.Option(
+        "--kernels",
+        help="Say whose kernels take the device's time of right candidates: some seconds for each.",
+    ),
+]
 MethodLabel = Annotated[
     str | None, typer.Option("--method", help="Label of candidates that have none.")
 ]
@@ -67,6 +74,7 @@ def run_(
     peer_checks: PeerChecks = False,
     baselines: options.EarlierPeerChecks = None,
     against: Against = None,
+    kernels: Kernels = False,
     last_failed: LastFailed = False,
     method: MethodLabel = None,
     model: ModelLabel = None,

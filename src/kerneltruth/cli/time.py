@@ -36,7 +36,12 @@ ProfileToo = Annotated[
     bool, typer.Option("--profile", help="Profile the kernels with Nsight Compute, too.")
 ]
 Kernels = Annotated[
-    bool, typer.Option("--kernels", help="Say which kernels take the time, and whose they are.")
+    bool | None,
+    typer.Option(
+        "--kernels/--no-kernels",
+        help="Say which kernels take the time, and whose they are; the default on a GPU.",
+        show_default=False,
+    ),
 ]
 ResultFolder = Annotated[
     Path | None,
@@ -57,7 +62,7 @@ def time_(
     budget_s: Budget = 2.0,
     measure_again: MeasureAgain = False,
     profile: ProfileToo = False,
-    kernels: Kernels = False,
+    kernels: Kernels = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     isolation: options.Isolation = None,

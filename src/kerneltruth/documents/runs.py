@@ -23,6 +23,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     """One candidate of a run; `same_as` names the one whose source it repeats.
 
     `obligation` is the first of those that decide which it breaks or refuses.
+    `own_time` is the share of the device's time that its own kernels took; null where not known.
     """
 
     name: str
@@ -38,6 +39,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     score: Number | None = None
     hazards: tuple[str, ...] = ()
     obligation: str | None = None
+    own_time: Number | None = None
 
 
 class ObligationCounts(Model, frozen=True, kw_only=True):
@@ -292,6 +294,7 @@ class CompareDocument(Model, frozen=True, kw_only=True):
         obligations: those that changed, of kernels that have a profile in every run.
         no_profile: kernels that have none in some run, which an earlier version judged.
         edited: kernels that are in all runs, with another source in some.
+        torch_only: kernels that have no kernel of their own in some run, only calls of PyTorch.
     """
 
     schema: Literal[1] = 1
@@ -306,3 +309,4 @@ class CompareDocument(Model, frozen=True, kw_only=True):
     obligations: tuple[ChangedObligation, ...] = ()
     no_profile: int = 0
     edited: tuple[EditedKernel, ...] = ()
+    torch_only: tuple[str, ...] = ()

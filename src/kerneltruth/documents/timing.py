@@ -130,38 +130,6 @@ class ShapeTimes(Model, frozen=True, kw_only=True):
     alone: AloneTimes | UnsetType = UNSET
 
 
-class CandidateTimes(Stored, frozen=True, kw_only=True):
-    """A candidate on all shapes of its task: the perf stage; `detail` says why it is not timed."""
-
-    outcome: PerfOutcome
-    shapes: tuple[ShapeTimes, ...] | UnsetType = UNSET
-    import_s: Number | UnsetType | None = UNSET
-    first_call_s: Number | UnsetType = UNSET
-    compile_s: Number | UnsetType = UNSET
-    launch_us: Number | UnsetType | None = UNSET
-    detail: str | UnsetType = UNSET
-    ready_s: Number | UnsetType = UNSET
-    ready: dict[str, Number] | UnsetType = UNSET
-    not_timed: tuple[str, ...] | UnsetType = UNSET
-    noise_floor: Number | UnsetType = UNSET
-    peak_bytes: int | UnsetType = UNSET
-    baseline_peak_bytes: dict[str, int] | UnsetType = UNSET
-    device_s: Number | UnsetType = UNSET
-    spent: dict[str, Number] | UnsetType = UNSET
-    seconds: Number | UnsetType = UNSET
-
-
-class ProfiledKernel(Model, frozen=True, kw_only=True):
-    """One launch as Nsight Compute saw it."""
-
-    kernel: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    metrics: dict[str, Number]
-    bound_by: Literal["memory", "compute", "latency"] | None
-    remarks: tuple[str, ...]
-
-
 class KernelTime(Model, frozen=True, kw_only=True):
     """A kernel's part in a call: `us` is the device's time of all its launches."""
 
@@ -190,8 +158,49 @@ class DeviceShare(Model, frozen=True, kw_only=True):
     reason: str | None
 
 
+class CandidateTimes(Stored, frozen=True, kw_only=True):
+    """A candidate on all shapes of its task: the perf stage; `detail` says why it is not timed.
+
+    Attributes:
+        kernel: whose kernels take the device's time; absent where nobody looked.
+    """
+
+    outcome: PerfOutcome
+    shapes: tuple[ShapeTimes, ...] | UnsetType = UNSET
+    import_s: Number | UnsetType | None = UNSET
+    first_call_s: Number | UnsetType = UNSET
+    compile_s: Number | UnsetType = UNSET
+    launch_us: Number | UnsetType | None = UNSET
+    detail: str | UnsetType = UNSET
+    ready_s: Number | UnsetType = UNSET
+    ready: dict[str, Number] | UnsetType = UNSET
+    not_timed: tuple[str, ...] | UnsetType = UNSET
+    noise_floor: Number | UnsetType = UNSET
+    peak_bytes: int | UnsetType = UNSET
+    baseline_peak_bytes: dict[str, int] | UnsetType = UNSET
+    device_s: Number | UnsetType = UNSET
+    spent: dict[str, Number] | UnsetType = UNSET
+    seconds: Number | UnsetType = UNSET
+    kernel: DeviceShare | UnsetType = UNSET
+
+
+class ProfiledKernel(Model, frozen=True, kw_only=True):
+    """One launch as Nsight Compute saw it."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    metrics: dict[str, Number]
+    bound_by: Literal["memory", "compute", "latency"] | None
+    remarks: tuple[str, ...]
+
+
 class TimeDocument(Model, frozen=True, kw_only=True):
-    """`time --json`: `CandidateTimes`, with what was timed and where."""
+    """`time --json`: `CandidateTimes`, with what was timed and where.
+
+    Attributes:
+        kernel: whose kernels take the device's time; null where nobody looked, as on a CPU.
+    """
 
     schema: Literal[1] = 1
     task: str
@@ -215,5 +224,5 @@ class TimeDocument(Model, frozen=True, kw_only=True):
     spent: dict[str, Number] | UnsetType = UNSET
     seconds: Number
     profile: tuple[ProfiledKernel, ...] | UnsetType = UNSET
-    kernel: DeviceShare | UnsetType = UNSET
+    kernel: DeviceShare | None = None
     environment: Environment

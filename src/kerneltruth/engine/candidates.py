@@ -7,14 +7,16 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
+from msgspec import structs
 
 from kerneltruth.clock.device.lock import device_for_checks, device_for_timing
 from kerneltruth.clock.protocol.effort import RUN_EFFORT
-from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.timing import CandidateTimes, DeviceShare
 from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.requests import RunRequest
@@ -53,7 +55,10 @@ def scheduler_of(
     """Return the scheduler of a run, with an evaluator for each device of this machine."""
     if options.executor == "local":
         return local_pools(
-            evaluators, workers=options.workers, baselines=options.against or None, stage=stage
+            evaluators,
+            workers=options.workers,
+            baselines=options.against or None,
+            stage=partial(stage or PerfStage, kernels=options.kernels),
         )
     on_cpu = evaluators[0].runner.device == "cpu"
     return RayCluster(
@@ -63,6 +68,7 @@ def scheduler_of(
             policy=Policy(),
             suite=absolute(options.suite),
             against=options.against,
+            kernels=options.kernels,
         ),
         address=options.address,
         judges=options.workers,
@@ -139,17 +145,31 @@ def _benchmarker(runner: Runner, baselines: Baselines) -> Benchmarker:
     )
 
 
+def _share(runner: Runner, candidate: Candidate, task: Task) -> DeviceShare:
+    from kerneltruth.clock.schedule.timed_cases import timed_cases
+    from kerneltruth.engine.benchmark.profiling import device_share
+
+    return device_share(runner, candidate, task, timed_cases(task)[-1])
+
+
 class PerfStage:
-    """Times right candidates, with a benchmarker that is made when it is needed."""
+    """Times right candidates, with a benchmarker that is made when it is needed.
+
+    With `kernels`, `share` says afterwards whose kernels take the device's time of each. A profiler
+    takes seconds to start in a process, so nobody looks unless asked.
+    """
 
     def __init__(
         self,
         evaluator: Evaluator,
         *,
         baselines: Baselines = None,
+        kernels: bool = False,
         make: Callable[[Runner, Baselines], Benchmarker] = _benchmarker,
+        share: Callable[[Runner, Candidate, Task], DeviceShare] = _share,
     ) -> None:
         self._evaluator = evaluator
+        self._share = share if kernels else None
         self._baselines = baselines
         self._make = make
         self._benchmarker: Benchmarker | None = None
@@ -182,8 +202,13 @@ class PerfStage:
 
     def _timed(self, job: EvaluationRequest, then: Candidate | None) -> CandidateTimes:
         assert self._benchmarker is not None
+        task = find(job.task)
         try:
-            return self._benchmarker.time(find(job.task), job.candidate, then=then)
+            timed = self._benchmarker.time(task, job.candidate, then=then)
+            if self._share is None or timed.outcome != "timed":
+                return timed
+            found = self._share(self._evaluator.runner, job.candidate, task)
+            return structs.replace(timed, kernel=found)
         except (MemoryError, RuntimeError) as error:
             # The judge itself needs the device too, for example to grade.
             said = f"{type(error).__name__}: {error}"[:300]
@@ -214,6 +239,7 @@ class EvaluatorFactory:
     policy: Policy
     suite: str | None = None
     against: tuple[str, ...] = ()
+    kernels: bool = False
     evaluator: Callable[..., Evaluator] = Evaluator
     stage: Callable[..., PerfStage] = PerfStage
 
@@ -234,7 +260,7 @@ class EvaluatorFactory:
             )
             stay_open(found.name, found)
         evaluator.warm()
-        stage = self.stage(evaluator, baselines=self.against or None)
+        stage = self.stage(evaluator, baselines=self.against or None, kernels=self.kernels)
         # Another thread of this process may call it.
         here = copy_context()
         return lambda job: here.run(stage.evaluate_and_time, job)

@@ -109,6 +109,12 @@ class ListedLine:
     hazards: tuple[str, ...] = ()
     obligation: str | None = None
 
+    @property
+    def own_time(self) -> float | None:
+        """The share of the device's time that its own kernels took, where it is known."""
+        kernel = self.stages.perf and self.stages.perf.kernel
+        return kernel.own if kernel else None
+
     @classmethod
     def of(cls, data: dict[str, Json]) -> ListedLine:
         """Return what a run needs of one of its lines.

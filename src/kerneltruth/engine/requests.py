@@ -103,6 +103,7 @@ class RunRequest(EngineRequest[RunDocument]):
         stages: which of `STAGES`, a prefix of them.
         peer_checks: whether the peers' checks are run on each candidate too.
         against: the baselines of right candidates; empty means the usual ones.
+        kernels: whether it is said whose kernels take the device's time of timed candidates.
         last_failed: whether only candidates are judged that did not pass in their last run.
         address: of the Ray cluster; None starts or finds a local one.
     """
@@ -122,6 +123,7 @@ class RunRequest(EngineRequest[RunDocument]):
     explain: bool = True
     peer_checks: bool = False
     against: tuple[str, ...] = ()
+    kernels: bool = False
     last_failed: bool = False
     labels: Labels = field(default_factory=Labels)
     executor: str = "local"
@@ -188,7 +190,8 @@ class TimeRequest(EngineRequest[TimeDocument]):
         budget_s: seconds of blocks for each shape.
         measure_again: forget what is known of the device.
         profile: whether Nsight Compute looks at the kernels too.
-        kernels: whether it is said which kernels take the device's time, and whose they are.
+        kernels: whether it is said which kernels take the device's time, and whose they are; None
+            means where a GPU has timed it.
         source: the text of the file, where it is not read from the disk.
         entry: the function to call; None finds it by its name.
     """
@@ -203,7 +206,7 @@ class TimeRequest(EngineRequest[TimeDocument]):
     budget_s: float = 2.0
     measure_again: bool = False
     profile: bool = False
-    kernels: bool = False
+    kernels: bool | None = False
     device: str = "auto"
     seed: int | None = None
     out: Path | None = None

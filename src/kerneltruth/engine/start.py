@@ -115,12 +115,23 @@ def _run(options: RunRequest) -> Events[RunDocument]:
             f"--against {options.against[0]}: the stage {options.stages[-1]} times nothing; leave "
             "out --against, or use --stage perf"
         )
+    if options.kernels and "perf" not in options.stages:
+        raise UserError(
+            f"--kernels: the stage {options.stages[-1]} times nothing; leave out --kernels, or use "
+            "--stage perf"
+        )
     if not options.candidates.exists():
         raise UserError(f"--candidates {options.candidates}: there is no such file or folder")
     options = replace(options, targets=choose_targets(options.targets))
     if options.device == ALL and options.executor != "local":
         raise UserError(f"--device {ALL}: Ray hands out GPUs itself; leave out --device")
-    runners = [new_runner(name, options.targets) for name in choose_devices((options.device,))]
+    devices = choose_devices((options.device,))
+    if options.kernels and devices[0] == "cpu":
+        raise EnvironmentFault(
+            "--kernels: shares of a device's time need a GPU; leave it out, or run this where "
+            "`kerneltruth doctor` shows a device"
+        )
+    runners = [new_runner(name, options.targets) for name in devices]
     with contextlib.ExitStack() as ending:
         for runner in runners:
             ending.callback(runner.close)

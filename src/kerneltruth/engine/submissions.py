@@ -87,6 +87,7 @@ def _judge(
     identifying += ["baselines"] if options.peer_checks else []
     identifying += [["against", *sorted({*options.against})]] if options.against else []
     identifying += [["last_failed", *sorted(wanted)]] if wanted else []
+    identifying += ["kernels"] if options.kernels else []
     identifying += ["require_kernel"] if options.require_kernel else []
     identity = content_hash(identifying)
     with open_run(

@@ -42,6 +42,7 @@ def run_view(document: RunDocument) -> RenderableType:
     if plain.attempts:
         counts = f"{plain.attempts} of {several(document.attempts, 'attempt')}"
         parts.append(Text(f"{counts} torch-only, without a kernel: {plain.right} right"))
+    parts += _device_time(document)
     for b in document.no_valid_baseline:
         said = f"{b.task} {b.shape}: {b.baseline} is {visible(b.why)}"
         parts.append(Text(f"{said} ({several(b.candidates, 'candidate')})", "yellow"))
@@ -57,6 +58,16 @@ def run_view(document: RunDocument) -> RenderableType:
     )
     parts.append(Text(f"run: {document.run}"))
     return Group(*parts)
+
+
+def _device_time(document: RunDocument) -> Iterator[Text]:
+    """Count whose kernels take the device's time, of candidates where it is known."""
+    known = [c.own_time for c in document.candidates if c.own_time is not None]
+    if known:
+        own, library = known.count(1.0), known.count(0.0)
+        counts = {"own": own, "shared": len(known) - own - library, "library": library}
+        said = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+        yield Text(f"the device's time of {several(len(known), 'timed candidate')}: {said}")
 
 
 def _failing(document: RunDocument) -> Iterator[Text]:

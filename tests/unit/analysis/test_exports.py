@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,7 +11,7 @@ from results_for_tests import result, run_info, study, timed
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.reading import study_of
-from kerneltruth.analysis.results import Obliged
+from kerneltruth.analysis.results import TORCH_ONLY, Obliged
 from kerneltruth.errors import EnvironmentFault
 
 HOSTILE = 'a,"b"\n<script>\x1b[31m;=1+1 \ud800'
@@ -57,16 +58,25 @@ def test_each_obligation_has_a_column_of_outcomes_and_one_of_cases(tmp_path):
 
 
 def test_scores_and_own_shares_have_columns_of_numbers(tmp_path):
-    known = result("a", contract="core", score=0.75, own=0.5, launches=4)
+    looked_at = replace(timed(2.0), own_time=0.25)
+    known = result("a", contract="core", score=0.75, own=0.5, launches=4, timing=looked_at)
     table = columns(study(known, result("b", "fail")))
-    assert [table[name] for name in ("score", "own", "launches")] == [
+    assert [table[name] for name in ("score", "own", "launches", "own_time")] == [
         [0.75, None],
         [0.5, None],
         [4, None],
+        [0.25, None],
     ]
     write_parquet(table, tmp_path / "all.parquet")
     read = pq.read_table(tmp_path / "all.parquet").schema
-    assert [str(read.field(n).type) for n in ("score", "launches")] == ["double", "int64"]
+    assert [str(read.field(n).type) for n in ("score", "launches", "own_time")] == [
+        *("double", "int64", "double"),
+    ]
+
+
+def test_a_torch_only_answer_is_marked_in_its_row():
+    table = columns(study(result("a", language=TORCH_ONLY), result("b")))
+    assert table["language"] == ["torch-only", "triton"]
 
 
 def test_csv_is_read_back_as_it_was(found, tmp_path):

@@ -107,6 +107,7 @@ def test_what_a_run_says_of_itself_is_kept(run):
 TIMED = {
     "outcome": "timed",
     "noise_floor": 0.02,
+    "kernel": {"case": "N=4", "own": 0.25, "library": 0.75, "kernels": [], "reason": None},
     "compile_s": 1.5,
     "shapes": [
         {
@@ -135,7 +136,7 @@ def test_timings_are_read_without_shapes_that_show_nothing_and_absent_baselines(
     (shape,) = found.timing.shapes
     assert (shape.dtype, shape.efficiency, shape.bound_by) == ("float16", 0.5, "memory")
     assert list(shape.baselines) == ["eager"]
-    assert found.timing.noise_floor == 0.02
+    assert (found.timing.noise_floor, found.own_time) == (0.02, 0.25)
     assert found.against().outcome == "faster"
 
 

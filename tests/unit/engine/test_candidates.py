@@ -10,7 +10,7 @@ from blank_documents import document
 from kerneltruth.documents.lines import StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef
-from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
+from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ShapeTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.engine.candidates import EvaluatorFactory, PerfStage, scheduler_of
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
@@ -178,6 +178,50 @@ def test_the_stage_takes_a_choice_of_baselines(stage, keepers):
     chosen = PerfStage(OnGpu(), baselines=("eager",), make=keepers.make)
     assert [*chosen.time([(job(), evaluation())])]
     assert keepers.baselines == ("eager",)
+
+
+SHARE = DeviceShare(case="N=4", own=0.25, library=0.75, kernels=(), reason=None)
+
+
+@pytest.mark.parametrize("on_a_cluster", [False, True])
+def test_a_timed_candidate_says_whose_kernels_take_the_time_where_it_is_asked_for(
+    keepers, on_a_cluster
+):
+    asked = []
+
+    def share(runner, candidate, task):
+        asked.append((runner.device, task.key))
+        return SHARE
+
+    stage = partial(PerfStage, make=keepers.make, share=share)
+    if on_a_cluster:
+        factory = EvaluatorFactory(
+            device="cuda:0",
+            targets=(),
+            policy=Policy(),
+            kernels=True,
+            evaluator=lambda **how: OnGpu(evaluation()),
+            stage=stage,
+        )
+        after = factory()(job())
+    else:
+        (pool,) = scheduler_of(
+            RunRequest(suite="core", candidates=Path(), kernels=True), [OnGpu()], stage=stage
+        ).pools
+        (after,) = pool.then.work([(job(), evaluation())])
+    assert after.perf == CandidateTimes(outcome="timed", kernel=SHARE)
+    assert asked == [("cuda:0", "kernelbenchx/relu")]
+
+
+@pytest.mark.parametrize(("outcome", "kernels"), [("timed", False), ("wrong", True)])
+def test_nobody_looks_at_kernels_unasked_or_where_there_is_no_time(keepers, outcome, kernels):
+    def share(runner, candidate, task):
+        raise AssertionError("nobody asked")
+
+    keepers.answer = CandidateTimes(outcome=outcome)
+    stage = PerfStage(OnGpu(), make=keepers.make, kernels=kernels, share=share)
+    (after,) = stage.time([(job(), evaluation())])
+    assert after.perf == CandidateTimes(outcome=outcome)
 
 
 def test_what_was_judged_stays_with_it(stage, keepers):

@@ -1,5 +1,6 @@
 """One function takes every request, and leaves the caller's process as it was."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -112,6 +113,14 @@ def test_shares_of_a_devices_time_need_a_gpu(tmp_path):
     request = TimeRequest(file=tmp_path / "relu.py", kernels=True, device="cpu")
     with pytest.raises(EnvironmentFault, match=r"^--kernels: .* need a GPU; .*`kerneltruth check`"):
         list(run(request))
+
+
+def test_a_run_says_whose_kernels_take_the_time_only_where_it_times():
+    request = RunRequest(suite="core", candidates=FILE, device="cpu", kernels=True)
+    with pytest.raises(EnvironmentFault, match=r"^--kernels: .* need a GPU; leave it out, or run"):
+        next(run(request))
+    with pytest.raises(UserError, match=r"^--kernels: the stage exe times nothing; leave out"):
+        next(run(replace(request, stages=("call", "exe"))))
 
 
 def test_a_timed_suite_needs_a_gpu():

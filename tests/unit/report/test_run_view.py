@@ -47,6 +47,13 @@ def shown(*candidates, **more):
     return sink.getvalue()
 
 
+def test_whose_kernels_take_the_devices_time_is_counted_where_it_is_known():
+    shares = (1.0, 1.0, 0.25, 0.0, None)
+    said = shown(*(candidate(n, "pass", own_time=share) for n, share in enumerate(shares)))
+    assert "the device's time of 4 timed candidates: own 2, shared 1, library 1\n" in said
+    assert "device's time" not in shown(candidate(1, "pass"))
+
+
 def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
     said = shown(
         candidate(1, "pass"),

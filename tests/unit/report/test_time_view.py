@@ -60,6 +60,13 @@ def changed(**more):
 TIMED = changed()
 
 
+def test_whose_kernels_take_the_time_is_said_where_it_is_known():
+    share = {"case": "N=4", "own": 0.03, "library": 0.97, "kernels": (), "reason": None}
+    said = piped(time_view(changed(kernel=share))).splitlines()
+    assert said[-1] == "N=4: library 97%, own 3% of the device's time"
+    assert "device's time" not in piped(time_view(TIMED))
+
+
 def text(timed):
     return piped(time_view(timed))
 

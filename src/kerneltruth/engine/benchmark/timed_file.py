@@ -44,14 +44,16 @@ def time_file(
     *,
     measure: Callable[..., Machine] = known_machine,
     make: Callable[..., Benchmarker] = Benchmarker,
+    share: Callable[..., DeviceShare] = device_share,
 ) -> Generator[Step, None, TimeDocument]:
     """Time the file with a runner that is warming up; `start` is when the command began.
 
-    `measure` gives what is known of the device, `make` what times.
+    `measure` gives what is known of the device, `make` what times, `share` whose kernels take the
+    device's time.
     """
     with opened(options.suite, runner) as suite:
         options = replace(options, suite=suite)
-        return (yield from _time_file(options, runner, start, measure, make))
+        return (yield from _time_file(options, runner, start, measure, make, share))
 
 
 def _time_file(
@@ -60,6 +62,7 @@ def _time_file(
     start: float,
     measure: Callable[..., Machine],
     make: Callable[..., Benchmarker],
+    share: Callable[..., DeviceShare],
 ) -> Generator[Step, None, TimeDocument]:
     candidate, task = recognize(
         options.file, options.task, options.suite, source=options.source, entry=options.entry
@@ -84,8 +87,8 @@ def _time_file(
     with contextlib.closing(benchmarker):
         yield Step(done=0, total=1, text=f"timing {task.key}")
         timed = yield from _as_steps(benchmarker.shapes(task, candidate, dtype=dtype))
-    profiled, kernel = yield from _look_inside(options, runner, candidate, task, timed)
-    own = {**structs.asdict(timed), "seconds": time.monotonic() - start}
+    profiled, kernel = yield from _look_inside(options, runner, candidate, task, timed, share)
+    own = {**structs.asdict(timed), "kernel": kernel, "seconds": time.monotonic() - start}
     document = TimeDocument(
         task=task.key,
         device=device_name(runner.device),
@@ -93,7 +96,6 @@ def _time_file(
         torch_only=is_torch_only(candidate),
         **own,
         profile=profiled,
-        kernel=kernel,
         environment=environment(runner.device),
     )
     if options.out is not None:
@@ -107,17 +109,21 @@ def _look_inside(
     candidate: Candidate,
     task: Task,
     timed: CandidateTimes,
-) -> Generator[Step, None, tuple[tuple[ProfiledKernel, ...] | UnsetType, DeviceShare | UnsetType]]:
+    share: Callable[..., DeviceShare],
+) -> Generator[Step, None, tuple[tuple[ProfiledKernel, ...] | UnsetType, DeviceShare | None]]:
     """Return what profilers say of the largest shape, as far as they are asked."""
     largest = timed_cases(task, dtype=_dtype(options.dtype, task))[-1]
     profiled: tuple[ProfiledKernel, ...] | UnsetType = UNSET
-    kernel: DeviceShare | UnsetType = UNSET
+    kernel: DeviceShare | None = None
+    looked_at = options.kernels
+    if looked_at is None:
+        looked_at = runner.device != "cpu" and timed.outcome == "timed"
     if options.profile:
         yield Step(done=0, total=1, text="profiling")
         profiled = _profiled(candidate, task, largest, device=runner.device, timed=timed)
-    if options.kernels:
+    if looked_at:
         yield Step(done=0, total=1, text="looking at which kernels take the time")
-        kernel = device_share(runner, candidate, task, largest)
+        kernel = share(runner, candidate, task, largest)
     return profiled, kernel
 
 

@@ -71,6 +71,7 @@ class AttemptRow(NamedTuple):
     speed: float | None
     outcome: int
     efficiency: float | None
+    own_time: float | None
     dtypes: int
     flags: int
     source: int
@@ -138,6 +139,7 @@ class _Numbering:
             speed=None if eager is None else float(f"{eager.speedup:.6g}"),
             outcome=OUTCOMES.index(None if eager is None else eager.outcome),
             efficiency=None if share is None else float(f"{share:.3g}"),
+            own_time=None if r.own_time is None else float(f"{r.own_time:.3g}"),
             dtypes=sum(1 << self.dtypes.number(d) for d in r.dtypes),
             flags=flags,
             source=source,

@@ -146,10 +146,16 @@ def _listed(
 ) -> ListedKernel:
     return ListedKernel(
         who=_who(best),
-        speed=times(best.against.speedup),
+        speed=_speed(best),
         tied=best.tied and sum(k.tied for k in kernels) > 1,
         attempt=numbers[best.run, best.key],
     )
+
+
+def _speed(best: BestKernel) -> str:
+    speedup = times(best.against.speedup)
+    own = best.own_time
+    return speedup if own is None else f"{speedup}, own {percent(own)} of the device's time"
 
 
 MOST_SHOWN = 5

@@ -2,12 +2,15 @@
 
 import stat
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.profiling import NAMELESS, NOTHING, profile, share_of
-from kerneltruth.engine.requests import TimeRequest
+from kerneltruth.engine.benchmark.timed_file import time_file
+from kerneltruth.engine.requests import TimeRequest, result_of
 from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.kernel_words import shares
@@ -133,3 +136,75 @@ def test_without_a_gpu_there_are_no_shares(tmp_path):
     options = TimeRequest(file=file, task="relu", device="cpu", kernels=True)
     with pytest.raises(EnvironmentFault, match="need a GPU"):
         list(run(options))
+
+
+class Timekeeper:
+    """A benchmarker that finds the same of every candidate."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    def shapes(self, task, candidate, *, dtype):
+        yield 0, 1, CASE
+        return CandidateTimes(
+            outcome=self.outcome,
+            shapes=(),
+            ready_s=0.0,
+            ready={},
+            not_timed=(),
+            noise_floor=0.0,
+            peak_bytes=0,
+            baseline_peak_bytes={},
+        )
+
+    def close(self):
+        """Nothing is open."""
+
+
+def timed(tmp_path, device, *, outcome="timed", **options):
+    """The document of a file that is timed, and the sizes of the cases that were looked at."""
+    file = tmp_path / "relu.py"
+    file.write_text("import torch\ndef relu(x):\n    return torch.relu(x)\n")
+    looked_at = []
+
+    def share(runner, candidate, task, case):
+        looked_at.append(case.sizes)
+        return share_of(seen(MM, BIAS), case)
+
+    document = result_of(
+        time_file(
+            TimeRequest(file=file, task="relu", device=device, **options),
+            SimpleNamespace(device=device),
+            0.0,
+            measure=lambda runner, *, again: None,
+            make=lambda runner, **how: Timekeeper(outcome),
+            share=share,
+        )
+    )
+    return document, looked_at
+
+
+LARGEST = timed_cases(find("relu"))[-1].sizes
+
+
+def test_on_a_gpu_the_largest_shape_says_whose_kernels_take_the_time(tmp_path):
+    document, looked_at = timed(tmp_path, "cuda:0", kernels=None)
+    assert looked_at == [LARGEST]
+    assert (document.kernel.own, document.kernel.library) == pytest.approx((0.03, 0.97))
+
+
+@pytest.mark.parametrize(
+    ("device", "more", "looks"),
+    [
+        ("cpu", {"kernels": None}, 0),
+        ("cuda:0", {"kernels": False}, 0),
+        ("cuda:0", {"kernels": None, "outcome": "failed"}, 0),
+        ("cuda:0", {"kernels": True, "outcome": "failed"}, 1),
+    ],
+)
+def test_a_share_is_looked_for_where_there_is_one_or_where_it_is_asked_for(
+    tmp_path, device, more, looks
+):
+    document, looked_at = timed(tmp_path, device, **more)
+    assert len(looked_at) == looks
+    assert (document.kernel is not None) == bool(looks)

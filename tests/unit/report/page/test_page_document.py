@@ -1,8 +1,9 @@
 """The page's document."""
 
 import json
+from dataclasses import replace
 
-from page_material import material_of, result, run
+from page_material import material_of, result, run, timed
 
 from kerneltruth.analysis.results import Obliged
 from kerneltruth.report.page.attempts import ANSWER, DISTINCT, ILLUSION, OWN, PLAIN, page_data
@@ -130,6 +131,15 @@ def test_a_torch_only_kernel_is_marked_among_the_best():
     (best,) = page_document(material_of(plain), ranks=True).best
     (kernel,) = best.rows[0].cells[0].kernels
     assert kernel.who.endswith("(torch-only)")
+
+
+def test_the_share_of_the_devices_time_is_listed_where_it_is_known():
+    shared = replace(timed(2.0), own_time=0.25)
+    known, other = result(speedup=2.0, timing=shared), result(sample=1)
+    assert table(known, other).columns["own_time"] == [0.25, None]
+    (best,) = page_document(material_of(known), ranks=True).best
+    (kernel,) = best.rows[0].cells[0].kernels
+    assert kernel.speed == "2.00\u00d7, own 25.0% of the device's time"
 
 
 def test_each_attempt_says_which_obligations_it_breaks_or_refuses():

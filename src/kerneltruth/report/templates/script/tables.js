@@ -41,11 +41,14 @@ const SHOWN = {
   speed: {label: "speedup", number: true, value: (i) => COLUMN.speed[i], text: speedSaid},
   efficiency: {label: "of the limit", number: true, value: (i) => COLUMN.efficiency[i],
     text: (i) => (COLUMN.efficiency[i] === null ? "" : percent(COLUMN.efficiency[i]))},
+  ownTime: {label: "own kernels' time", number: true, value: (i) => COLUMN.own_time[i],
+    text: (i) => (COLUMN.own_time[i] === null ? "" : percent(COLUMN.own_time[i]))},
 };
 const LISTED = {
   illusions: ["task", "method", "which", "verdict", "said", "checks"],
   findings: ["task", "category", "method", "which", "verdict", "said"],
-  attempts: ["task", "category", "method", "which", "verdict", "cases", "speed", "efficiency"],
+  attempts: ["task", "category", "method", "which", "verdict", "cases", "speed", "efficiency",
+    ...(COLUMN.own_time.some((share) => share !== null) ? ["ownTime"] : [])],
 };
 
 class Listing {
