@@ -448,3 +448,16 @@ def test_a_run_hands_each_outcome_to_other_tools_and_compares_with_peers(kt, tmp
     assert checks["kernelbench"]["numerator"] == 1
     assert checks["kernelbench"]["denominator"] == 2
     assert json.loads((out / "tasks.json").read_text())["tasks"]["relu"]["operators"] == 1
+
+
+def test_an_illusion_without_a_kernel_is_marked(kt, tmp_path):
+    plain, own = (line(name, "Math", "x", right=False) for name in ("t0", "t1"))
+    plain["attempt"]["torch_only"] = True
+    run = write(tmp_path / "run", [plain, own])
+    found = json.loads(kt("analyze", run, "--json").out)["illusions"]["findings"]
+    marked = {illusion["task"]: illusion["torch_only"] for illusion in found}
+    assert marked == {"kernelbenchx/t0": True, "kernelbenchx/t1": False}
+    lines = [said for said in kt("analyze", run).out.splitlines() if "certified by" in said]
+    assert [said for said in lines if "torch-only" in said] == [
+        said for said in lines if said.startswith("kernelbenchx/t0")
+    ]

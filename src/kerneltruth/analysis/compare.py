@@ -75,6 +75,7 @@ def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocumen
         missing=tuple(missing),
         other_source=tuple(name for name in names if _has_other_source(name, runs)),
         edited=tuple(_edited(runs)),
+        torch_only=tuple(n for n in names if any(n in k and k[n].torch_only for k in runs)),
         speed=_speed(runs),
         obligations=tuple(_changed(runs)),
         no_profile=sum(any(not r.has_profile for r in found) for _, found in _shared(runs)),

@@ -200,11 +200,13 @@ class IllusionRecord(Model, frozen=True, kw_only=True):
         obligations: those that it breaks or refuses a part of.
         place: where it is wrong (see `IllusionPlaces`).
         finding: path of its finding.
+        torch_only: it has no kernel of its own, only calls of PyTorch.
     """
 
     run: str
     key: str
     task: str
+    torch_only: bool
     category: str | None
     method: str | None
     model: str | None

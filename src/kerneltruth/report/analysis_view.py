@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kerneltruth.analysis.groups import METHOD
+from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.documents.analysis import AnalyzeDocument
 from kerneltruth.documents.estimates import GroupRecord, RateRecord
 from kerneltruth.documents.rates import AuditedKernels, FastShare, PassAtK, SpeedupRow, StageRates
@@ -299,7 +300,9 @@ def _illusions(document: AnalyzeDocument) -> Iterator[RenderableType]:
     findings = found.findings
     for illusion in findings[:FINDINGS_SHOWN]:
         kind = f" {illusion.kind}" if illusion.kind else ""
-        said = f"{illusion.verdict}{kind} ({illusion.place}), certified by {len(illusion.checks)}"
+        plain = f", {TORCH_ONLY}" if illusion.torch_only else ""
+        said = f"{illusion.verdict}{kind}{plain} ({illusion.place})"
+        said += f", certified by {len(illusion.checks)}"
         where = illusion.finding or illusion.key
         yield Text(visible(f"{illusion.task}: {said}: {where}"))
     if len(findings) > FINDINGS_SHOWN:

@@ -16,13 +16,12 @@ _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 def annotate(suite: JUnitSuite) -> Iterator[str]:
     """Return a line for each outcome that is not a pass, and a notice for each hazard."""
     for outcome in suite.outcomes:
+        plain = f"\n{PLAIN_TORCH}" if outcome.torch_only else ""
         if outcome.status != "passed":
-            message = outcome.message or outcome.kind
-            if outcome.torch_only:
-                message += f"\n{PLAIN_TORCH}"
+            message = (outcome.message or outcome.kind) + plain
             yield _command(_COMMANDS[outcome.status], outcome, outcome.kind, message)
         for hazard in outcome.hazards:
-            yield _command("notice", outcome, "hazard", hazard)
+            yield _command("notice", outcome, "hazard", hazard + plain)
 
 
 def _command(command: str, outcome: Outcome, kind: str, message: str) -> str:

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed, EditOutcome
 from kerneltruth.report.figures import several, table
 
@@ -18,27 +19,37 @@ _BECAME: tuple[EditOutcome, ...] = ("fixed", "broken", "still wrong", "still rig
 
 def compare_view(document: CompareDocument) -> RenderableType:
     """Show which kernels have different verdicts, and how far speedups move."""
-    runs = document.runs
+    runs, named = document.runs, _Names(document.torch_only)
     lines = [f"{r.path}: {r.device}, kernels: {r.attempts}" for r in runs]
     lines += _contracts(document)
     lines.append(f"same verdict: {document.same} of {document.kernels}")
-    lines += _edited(document)
+    lines += _edited(document, named)
     edited = {kernel.name for kernel in document.edited}
     for kernel in document.differing:
         if kernel.name in edited:
             continue
         verdicts = ", ".join(f"{v}" for v in kernel.verdicts)
-        lines.append(f"  differs: {kernel.name}: {verdicts}")
-    lines += [f"  missing: {m.name} in {', '.join(m.absent)}" for m in document.missing]
+        lines.append(f"  differs: {named(kernel.name)}: {verdicts}")
+    lines += [f"  missing: {named(m.name)} in {', '.join(m.absent)}" for m in document.missing]
     for name in document.other_source:
         if name in edited:
             continue
-        lines.append(f"  not the same source in all runs: {name}")
-    lines += _obligations(document)
+        lines.append(f"  not the same source in all runs: {named(name)}")
+    lines += _obligations(document, named)
     parts: list[RenderableType] = [Text("\n".join(lines))]
     for baseline, speed in document.speed.items():
-        parts += _speed(baseline, speed, len(runs))
+        parts += _speed(baseline, speed, len(runs), named)
     return Group(*parts)
+
+
+class _Names:
+    """A kernel's name, with a mark where it is torch-only in some run."""
+
+    def __init__(self, torch_only: Sequence[str]) -> None:
+        self._marked = {*torch_only}
+
+    def __call__(self, name: str) -> str:
+        return f"{name} ({TORCH_ONLY})" if name in self._marked else name
 
 
 def _contracts(document: CompareDocument) -> Iterator[str]:
@@ -50,7 +61,7 @@ def _contracts(document: CompareDocument) -> Iterator[str]:
         )
 
 
-def _edited(document: CompareDocument) -> Iterator[str]:
+def _edited(document: CompareDocument, named: _Names) -> Iterator[str]:
     """Yield what became of kernels whose source is not the same: first what changed."""
     counts = Counter(kernel.became for kernel in document.edited)
     if counts:
@@ -58,10 +69,10 @@ def _edited(document: CompareDocument) -> Iterator[str]:
         yield f"edited: {several(len(document.edited), 'kernel')}: {said}"
     for kernel in sorted(document.edited, key=lambda kernel: _BECAME.index(kernel.became)):
         files = "" if len(set(kernel.files)) == 1 else f" ({' -> '.join(kernel.files)})"
-        yield f"  {kernel.became}: {kernel.name}: {' -> '.join(kernel.verdicts)}{files}"
+        yield f"  {kernel.became}: {named(kernel.name)}: {' -> '.join(kernel.verdicts)}{files}"
 
 
-def _obligations(document: CompareDocument) -> Iterator[str]:
+def _obligations(document: CompareDocument, named: _Names) -> Iterator[str]:
     changed = document.obligations
     if document.no_profile:
         said = "no profile in some run, which an earlier version made"
@@ -71,12 +82,12 @@ def _obligations(document: CompareDocument) -> Iterator[str]:
         yield f"obligations that changed: {len(changed)}, of {kernels}"
     for c in changed[:MOST_KERNELS]:
         ends = " -> ".join((s or "not asked").replace("_", " ") for s in c.statuses)
-        yield f"  {c.name}: {c.obligation}: {ends}"
+        yield f"  {named(c.name)}: {c.obligation}: {ends}"
     if len(changed) > MOST_KERNELS:
         yield f"  and {len(changed) - MOST_KERNELS} more; all are in --json"
 
 
-def _speed(baseline: str, speed: ComparedSpeed, runs: int) -> list[RenderableType]:
+def _speed(baseline: str, speed: ComparedSpeed, runs: int, named: _Names) -> list[RenderableType]:
     counts = ", ".join(str(n) for n in speed.timed)
     shared = speed.shared
     head = f"against {baseline}: timed by run: {counts}; in two runs or more: {shared}"
@@ -93,7 +104,12 @@ def _speed(baseline: str, speed: ComparedSpeed, runs: int) -> list[RenderableTyp
     ]
     rest = shared - MOST_KERNELS
     more = [Text(f"{rest} kernels with smaller spreads, all in --json")] if rest > 0 else []
-    return [Text("\n".join(lines)), _distribution(speed), _kernels(speed.kernels, runs), *more]
+    return [
+        Text("\n".join(lines)),
+        _distribution(speed),
+        _kernels(speed.kernels, runs, named),
+        *more,
+    ]
 
 
 def _distribution(speed: ComparedSpeed) -> Table:
@@ -107,11 +123,11 @@ def _distribution(speed: ComparedSpeed) -> Table:
     return rows
 
 
-def _kernels(kernels: Sequence[ComparedKernel], runs: int) -> Table:
+def _kernels(kernels: Sequence[ComparedKernel], runs: int, named: _Names) -> Table:
     rows = table(None, "kernel", *(f"run {i}" for i in range(1, runs + 1)), "largest/smallest", "")
     for kernel in kernels[:MOST_KERNELS]:
         said = "flips" if kernel.flips else "differs" if kernel.differs else ""
         style = "red" if kernel.flips else "yellow"
         speedups = ["" if s is None else f"{s.ratio:.3f}x" for s in kernel.speedups]
-        rows.add_row(kernel.name, *speedups, f"{kernel.spread:.3f}", Text(said, style))
+        rows.add_row(named(kernel.name), *speedups, f"{kernel.spread:.3f}", Text(said, style))
     return rows

@@ -175,6 +175,7 @@ def test_a_kernel_that_is_torch_only_in_some_run_can_be_left_out_of_all(run):
     plain["attempt"]["torch_only"] = True
     before = run("a", "cpu", {"k": line(), "l": line()})
     after = run("b", "cpu", {"k": line(), "l": plain})
+    assert compare_runs([before, after]).torch_only == ("l",)
     document = compare_runs([before, after], Selection(without_torch_only=True))
     assert (document.kernels, document.missing) == (1, ())
 

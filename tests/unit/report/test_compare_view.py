@@ -67,6 +67,24 @@ def test_edited_kernels_are_told_with_what_became_of_them():
     assert "same source" not in text
 
 
+def test_a_torch_only_kernel_is_marked_wherever_it_is_listed():
+    plain = ["k", "m", "n", "e"]
+    edited = [
+        {"name": "e", "files": ["e.py"] * 2, "verdicts": ["pass", "fail"], "became": "broken"},
+    ]
+    changed = [{"name": "k", "obligation": "shapes", "statuses": ["held", "broken"]}]
+    speeds = {"eager": speed(kernel("k", 1.0, 2.5), kernel("own", 1.0, 2.5))}
+    more = {"edited": edited, "obligations": changed, "speed": speeds, "torch_only": plain}
+    text = piped(compare_view(compared(**more)))
+    assert "differs: k (torch-only): " in text
+    assert "missing: m (torch-only) in" in text
+    assert "in all runs: n (torch-only)\n" in text
+    assert "broken: e (torch-only): " in text
+    assert "k (torch-only): shapes" in text
+    assert text.count("torch-only") == 6
+    assert "torch-only" not in piped(compare_view(compared(**more | {"torch_only": []})))
+
+
 def by_contract(*contracts):
     runs = [{"path": "a", "device": "cpu", "attempts": 1, "contracts": c} for c in contracts]
     return piped(compare_view(compared(runs=runs)))

@@ -93,6 +93,8 @@ def test_an_answer_that_only_calls_pytorch_is_said_to():
     assert [case.findtext("system-out") for case in cases] == [said, said, None]
     (line,) = annotate(suite(*plain))
     assert line.endswith(f"%0A{said}")
+    (hazard,) = annotate(suite(outcome("passed", torch_only=True, hazards=("wrong on empty",))))
+    assert hazard.endswith(f"::wrong on empty%0A{said}")
 
 
 def test_a_case_has_a_property_for_each_obligation_and_says_its_hazards():
