@@ -79,6 +79,7 @@ class ProfileBuilder:
     _failures: dict[str, Judgement] = field(default_factory=dict)
     _broken: set[str] = field(default_factory=set)
     _alike: Counter[str] = field(default_factory=Counter)
+    _elsewhere: dict[str, Counter[str]] = field(default_factory=dict)
     _unjudged: dict[str, Verdict] = field(default_factory=dict)
     _lacking: dict[str, str] = field(default_factory=dict)
     _rejected: Counter[str] = field(default_factory=Counter)
@@ -142,10 +143,18 @@ class ProfileBuilder:
 
     def _is_closed(self, key: str, *, helped: bool = False) -> bool:
         given_up = self._refused[key] >= REFUSALS and not self._held[key]
-        return key in self._broken or given_up or (self._is_masked(key) and not helped)
+        spent = key in self._broken or given_up or self._breaks_another(key)
+        return spent or (self._is_masked(key) and not helped)
 
     def _is_masked(self, key: str) -> bool:
         return self._alike[key] >= ALIKE and not self._held[key]
+
+    def _breaks_another(self, key: str) -> bool:
+        """Whether its cases break another obligation, as stray writes of odd sizes do.
+
+        Cases that depart in other ways, too, would all fail by it, and tell nothing of those.
+        """
+        return self._elsewhere.get(key, Counter()).total() >= ALIKE and not self._held[key]
 
     def add(self, judgement: Judgement, dealt: Case, simplest: Case) -> bool:
         """Count a judged case, and find the obligation that it breaks or refuses.
@@ -283,7 +292,13 @@ class ProfileBuilder:
         blamed = blame(verdict, causes)
         self._everywhere |= not causes and blamed.key != "repeatable"
         self._known.setdefault(blamed.key, blamed)
+        elsewhere = bool(causes) and blamed.key not in {d.key for d in causes}
+        if elsewhere:
+            for cause in causes:
+                self._elsewhere.setdefault(cause.key, Counter())[blamed.key] += 1
         if blamed.key in self._failures and blamed not in departing:
+            if elsewhere and not self._everywhere:
+                return blamed
             # It fails without its departures too, so nothing is known of them.
             self._alike.update([d.key for d in departing if not self._held[d.key]][:1])
             return blamed
@@ -361,6 +376,8 @@ class ProfileBuilder:
 
     def _why_not(self, key: str, reason: str) -> str:
         refused = "published" in self._failures and "published" not in self._broken
+        if self._breaks_another(key):
+            return f"its cases break `{self._elsewhere[key].most_common(1)[0][0]}`"
         if self._alike[key]:
             return REFUSED_WITHOUT if refused else SAME_WITHOUT
         if key in self._unjudged:

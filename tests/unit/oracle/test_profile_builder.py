@@ -190,6 +190,30 @@ def test_a_departure_that_fails_alike_without_it_is_tried_alone_twice():
     assert builder.profile()["layouts"].reason == SAME_WITHOUT
 
 
+def test_sizes_that_break_the_memory_are_left_out_of_the_cases_that_follow():
+    unwritten = Failed(kind="uninitialized", detail="not written")
+    odd = TIES.with_dims(M=3, N=257)
+    builder = profile_of(fails=lambda case: case.dims != PUBLISHED.dims)
+    for _ in range(ALIKE):
+        assert builder.open_part(odd) == odd
+        add(builder, Judgement(case=odd, verdict=unwritten))
+    assert builder.open_part(odd) == TIES
+    add(builder, Judgement(case=TIES, verdict=Passed()))
+    ended = {key: builder.profile()[key] for key in ("memory", "values", "shapes")}
+    assert [e.status for e in ended.values()] == ["broken", "held", "not_tried"]
+    assert ended["shapes"].reason == "its cases break `memory`"
+
+
+def test_sizes_that_hold_too_are_still_tried_after_they_break_the_memory():
+    unwritten = Failed(kind="uninitialized", detail="not written")
+    odd, even = (PUBLISHED.with_dims(M=3, N=n) for n in (257, 258))
+    builder = profile_of((even, Passed()), fails=lambda case: case.dims == odd.dims)
+    for _ in range(ALIKE):
+        add(builder, Judgement(case=odd, verdict=unwritten))
+    assert builder.open_part(odd) == odd
+    assert status(builder, "shapes") == "held"
+
+
 def test_where_published_inputs_fail_a_case_departs_in_what_was_tried_least():
     builder = profile_of((PUBLISHED, WRONG), (TIES, WRONG), fails=lambda case: True)
     assert builder.open_part(BOTH) == STRIDED
