@@ -219,11 +219,8 @@ def _statistics(parts: Sequence[_Measured], shape: Sequence[int]) -> ErrorStats:
         return ErrorStats(count=count, num_exceeding=exceeding, worst_index=worst)
     last = errors.size - 1
     places = {p: (last * p + 50) // 100 for p in (50, 90, 99, 100)}
-    if len(parts) == 1:
-        # numpy sorts several times as fast as torch does.
-        errors.sort()
-    else:
-        errors.partition(sorted(places.values()))
+    # Four of its places are needed: this takes a third of the time of sorting all of them.
+    errors.partition(sorted(places.values()))
     absolute, relative, ulps = (sum(p.sums[i] for p in parts) for i in range(3))
     relatives = sum(p.relatives for p in parts)
     ratio = max(p.ratio for p in parts)
