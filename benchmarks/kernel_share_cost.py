@@ -90,12 +90,10 @@ def main() -> None:
     evaluator.warm()
     rows = []
     asked_of = [(e.name, request(e, options.cases)) for e in ENTRIES if e.role == "control"]
-    triton = [
-        (name, request) for name, request in asked_of if request.candidate.language == "triton"
-    ]
-    for name, request in triton[:: options.every]:
-        whole, probe = judged(evaluator, request, options.rounds)
-        rows.append((name, whole, probe, counting(evaluator, request)))
+    triton = [(name, asked) for name, asked in asked_of if asked.candidate.language == "triton"]
+    for name, asked in triton[:: options.every]:
+        whole, probe = judged(evaluator, asked, options.rounds)
+        rows.append((name, whole, probe, counting(evaluator, asked)))
     evaluator.close()
     total, probes, counts = (sum(column) for column in [*zip(*rows, strict=True)][1:])
     lines = [
