@@ -58,8 +58,8 @@ def implementations(
 ) -> Iterator[Implementation]:
     """Yield every admissible implementation that torch can evaluate for these inputs.
 
-    To be consumed within `reference.quietly`. Complex numbers are as precise as their parts. With
-    `few` only other formulas and precisions, for inputs that are too large for the rest.
+    Consume them within `reference.quietly`. Complex numbers are as precise as their parts. `few`
+    leaves only other formulas and precisions, for inputs that are too large for the rest.
     """
     working = PARTS.get(working, working)
     inner = compute_dtype(working)
@@ -92,7 +92,8 @@ def implementations(
 def _column_by_column(
     task: Task, working: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
-    """The reference in a narrow dtype on inputs that lie so: PyTorch may add up in it there."""
+    """The reference in a narrow dtype on column-major inputs: PyTorch may accumulate in it
+    there."""
     given = cast(task, tensors, DTYPES[working])
     turned = {n: t if t is None or t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
     outputs = _attempt(task, turned, scalars)
@@ -103,7 +104,7 @@ def _column_by_column(
 def _narrowed(
     task: Task, working: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
-    """The reference in float32 with all that it computes rounded to the narrow dtype, by chance."""
+    """The reference in float32, with each step rounded stochastically to the narrow dtype."""
     for i, formula in enumerate(task.narrowed.get(working, ())):
         outputs = _attempt(task, cast(task, tensors, torch.float32), scalars, formula)
         if outputs is not None:
@@ -117,8 +118,8 @@ def overflowing(
     """Elements whose partial sums may leave the range of the computing precision, per output.
 
     There the order of summation decides between a finite value, an infinity and NaN. For sums and
-    products the reference on magnitudes is the largest partial sum; None where inputs are too
-    small for that to happen.
+    products, the reference on magnitudes is the largest partial sum. None if the inputs are too
+    small for an overflow.
     """
     if not task.sums():
         return None
@@ -153,7 +154,7 @@ def _magnitude(t: torch.Tensor) -> torch.Tensor:
 def _attempt(
     task: Task, tensors: Tensors, scalars: Scalars, formula: Callable[..., Any] | None = None
 ) -> tuple[torch.Tensor, ...] | None:
-    """Evaluate, or None where torch lacks the operator in this dtype on the CPU."""
+    """Evaluate; None if torch lacks the operator in this dtype on the CPU."""
     try:
         return evaluate(task, tensors, scalars, formula=formula)
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
@@ -206,9 +207,9 @@ def _other_formulas(
 def _on_gpu(
     task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
-    """The reference with its operators as GPU libraries have them, in each dtype.
+    """The reference with its operators as GPU libraries implement them, in each dtype.
 
-    A library's result may be infinite or NaN where a CPU's is not.
+    A library's result may be infinite or NaN although a CPU's is not.
     """
     for dtype in dict.fromkeys((inner, working)):
         # Rounding to half precision hides what the second draw would add.
@@ -227,7 +228,7 @@ def _on_gpu(
 def _flipped(
     task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
-    """Sum contracted dims in the opposite order, where that leaves the exact result as it is.
+    """Sum contracted dims in the opposite order, if that leaves the exact result unchanged.
 
     A contracted dim may be a dim of the output too, as in attention; then flipping says nothing.
     """
@@ -301,7 +302,7 @@ def _perturbed(
 
 
 def _nudged(task: Task, inner: str, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
-    """Inputs moved by some ulps, all but the largest of each row: for outputs that are rounded.
+    """Inputs moved by some ulps, except the largest of each row; for outputs that are rounded.
 
     A quantized value near a tie goes either way within the error of a division, and the scale is
     often taken from the largest element, so that moving all elements alike would change nothing.

@@ -1,4 +1,4 @@
-"""What one call does not show: what calls leave behind, draws that repeat, bits that change.
+"""Faults that one call does not show: state left behind, repeated draws, changing bits.
 
 All are checked on a candidate that was right in every case, in the child that ran all of them.
 """
@@ -28,12 +28,12 @@ def kept_from_before(
 ) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
-    Before the repetition, the same call runs with other values: state that is kept by the shapes
-    of inputs shows there. If a fresh child gets these wrong too, nothing was kept; that case is
-    returned, to be judged like any other.
+    Before the repetition, the same call runs with other values, to show state keyed by input
+    shapes. If a fresh child gets these wrong too, nothing was kept; that case is returned, to be
+    judged like any other.
 
-    With `models` one model is called twice, too; a task's own may keep state, which only eager
-    checks can tell.
+    `models` also calls one model twice. A task's own model may keep state; only eager checks can
+    tell.
     """
     case = expectation.case
     other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
@@ -58,7 +58,7 @@ def kept_from_before(
 def kept_from_others(
     session: CandidateSession, expectation: Expectation, verdict: Verdict, *, config: int
 ) -> Failed | None:
-    """The verdict on a wrong value that a fresh child has right: other cases left something behind.
+    """The verdict on a wrong value that a fresh child gets right: other cases left state behind.
 
     This costs a child, so it runs only for a source that may keep state.
     """
@@ -97,9 +97,9 @@ def changing_bits(session: CandidateSession, expectation: Expectation) -> Failed
 
 
 def drawn_alike(session: CandidateSession, expectation: Expectation) -> Failed | None:
-    """The verdict on a random case where all calls give the same result, though PyTorch's differ.
+    """The verdict on a random case in which all calls agree, although PyTorch's differ.
 
-    The generators that a candidate may draw a seed from are seeded anew for each of these calls.
+    Each of these calls reseeds the generators that a candidate may draw a seed from.
     """
     first = _drawn(session, expectation, 0)
     if first is None or not _alike(session, expectation, first, range(1, _FIRST_LOOK)):
@@ -118,7 +118,7 @@ def seen_again(
     expectation: Expectation,
     others: Iterable[Expectation],
 ) -> Failed | None:
-    """Find a verdict of this module once more, on a case that was called just now.
+    """Reproduce a verdict of this module on a case that was just called.
 
     `others` are cases to call in between.
     """
@@ -143,7 +143,7 @@ def _same_draw(calls: int) -> Failed:
 
 
 def telling(expectations: Sequence[Expectation]) -> Expectation | None:
-    """The right case of a random task with the most elements that chance decides."""
+    """The right case of a random task with the most random elements."""
     drawn = [e for e in expectations if _random_elements(e)]
     return max(drawn, key=_random_elements, default=None)
 

@@ -23,9 +23,9 @@ class Surroundings:
 
     Attributes:
         small_poison: uninitialized memory holds small numbers, and no NaN.
-        small_guards: so does the memory around inputs and around what the candidate allocates.
+        small_guards: so does the memory around inputs and around the candidate's allocations.
         contiguous: inputs that are laid out contiguously, whatever the case says.
-        draw: what random generators are seeded with; another one makes another random call.
+        draw: the seed of random generators; another one makes another random call.
         reused: a model is called with other values first.
         idle: the candidate's own kernels do nothing; a right result needs them.
     """
@@ -55,14 +55,14 @@ class LaidOut:
 
 
 class Layouts:
-    """Arguments by inputs: a call and its compilation share them, and candidates of one task."""
+    """Arguments by inputs; shared by a call, its compilation, and the candidates of one task."""
 
     def __init__(self, *, limit_bytes: int = 32 * 2**20) -> None:
         self._limit = limit_bytes
         self._recent: Recent[LaidOut] = Recent(LaidOut.bytes, limit_bytes=limit_bytes)
 
     def of(self, task: Task, case: Case, inputs: Inputs, around: Surroundings = USUAL) -> LaidOut:
-        """The arguments made of these inputs, laid out anew if they were not kept."""
+        """The arguments made of these inputs; laid out again only if they were not kept."""
         tensors = [t for t in inputs.tensors.values() if t is not None]
         if sum(t.nbytes for t in tensors) > self._limit // 4:
             return lay_out(task, case, inputs, around)

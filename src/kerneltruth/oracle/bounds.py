@@ -5,21 +5,21 @@
     bound = FACTOR * spread  +  RMS_FACTOR * growth * (row's rms of the spread)  +  floor
 
 - *spread*: the largest deviation from float64 of any admissible implementation (`admissible.py`).
-- *row's rms*: what rounding does to one element it may do to its neighbours; `growth` widens it
-  with the square root of the number of summed terms, since orders of accumulation differ. Whole
-  models in a narrow dtype, where every layer rounds, have all of a sample for a row.
+- *row's rms*: rounding may affect an element's neighbours as much as the element; `growth` widens
+it with the square root of the number of summed terms, since orders of accumulation differ. For
+whole models in a narrow dtype, where every layer rounds, a row is a whole sample.
 - *floor*: some ulps of the element and some of the largest magnitude in its row, because an error
   that is small against the output's own scale is not a bug. Under the TF32 policy a float32
   matrix product is held to TF32's ulp.
 
-Where a function of one tensor is pointwise, neighbours count by their own size instead (see
+If a function of one tensor is pointwise, each element counts by its own size instead (see
 `of_own_element`).
 
-A kernel may add n terms one after the other in the dtype of its result, where PyTorch adds them
-pairwise. Every partial sum rounds. Let u be half an ulp. The error has a root mean square of
-0.25 u sqrt(n) relative to the sum where the terms have one sign, and of 0.3 u n times a term's size
-where they have both; a million elements reach six times that. `growth` and the floor admit it. A
-result in half precision is summed in float32, where such errors vanish beside its own rounding.
+A kernel may add n terms sequentially in the dtype of its result, while PyTorch adds them pairwise.
+Every partial sum rounds. Let u be half an ulp. The error has a root mean square of 0.25 u sqrt(n)
+relative to the sum where the terms have one sign, and of 0.3 u n times a term's size where they
+have both; a million elements reach six times that. `growth` and the floor admit it. A result in
+half precision is summed in float32, where such errors vanish beside its own rounding.
 
 A bound that a decoy passes is too wide to judge that case (`decoys.py`).
 """
@@ -45,10 +45,10 @@ from kerneltruth.tasks.spec import Task, evaluate
 
 FACTOR = 1.5
 RMS_FACTOR = 2.0
-# Terms that double the bound: where partial sums have the result's own precision, and a finer one.
+# Terms that double the bound, for partial sums in the result's own precision and in a finer one.
 FULL_TERMS, FINER_TERMS = 16, 256
 SUMMED_IN_FULL = ("float32", "float64")
-# Terms whose sum, added one after the other, stays within an element's floor.
+# The most terms whose sequential sum stays within an element's floor.
 FLOOR_TERMS = 100
 
 # Outputs up to this many elements are compared with all implementations, or decoys, at once.
@@ -59,7 +59,7 @@ _LEAST_ROW = 4
 
 METHODS = ("spread", "calibrated", "fixed")
 
-# Ulps of the element, and of the row's largest magnitude, that any correct kernel may be off.
+# How many ulps of the element, and of the row's largest magnitude, a correct kernel may be off.
 # float32: GPU approximations of exp, division, sqrt and sin are a few ulps each (measured).
 # Narrower formats: an implementation that rounds once or twice more than needed is not wrong.
 FLOOR_ULPS: Mapping[str, tuple[float, float]] = {
@@ -131,8 +131,8 @@ def spread_bound(
 ) -> torch.Tensor:
     """The `spread` bound of one floating output; infinite where the element is not settled.
 
-    The reference is float64. `tf32` says whether the policy admits TF32 here, and `overflowing`
-    which elements have partial sums that may overflow (see `admissible.overflowing`).
+    The reference is float64. `tf32` says whether the policy admits TF32 here. `overflowing` marks
+    elements whose partial sums may overflow (see `admissible.overflowing`).
     """
     order = _order(task, case, dtype, tf32=tf32)
     results = [i for i in implementations if i.outputs[output].shape == reference.shape]
@@ -175,13 +175,13 @@ def _bound(
     spread, unsettled, lost = _spread(reference, given)
     neighbours = _row_rms(spread)
     if by_sample and spread.ndim >= 3 and spread.numel():
-        # What was cut off in all evaluations, as by ReLU, may be left in another.
+        # A value that all evaluations cut off, as ReLU does, may survive in another.
         around = spread.square().mean(tuple(range(1, spread.ndim)), keepdim=True).sqrt()
         neighbours = torch.maximum(neighbours, around)
     bound = FACTOR * spread + RMS_FACTOR * order.growth * neighbours
     finite_reference = torch.where(finite, reference, 0.0)
     bound = bound + _floor(dtype, finite_reference, order.floor, tf32=tf32)
-    # What overflows is infinite, unless what is right may be no number.
+    # Overflow gives infinity, unless NaN is a right result here.
     unsettled &= lost | ~_overflows(reference, dtype)
     if overflowing is not None:
         unsettled |= overflowing
@@ -198,11 +198,12 @@ def of_own_element(
     conditioning: torch.Tensor,
     within: torch.Tensor,
 ) -> torch.Tensor:
-    """The bound where no element depends on its neighbours, whose size says nothing of it then.
+    """The bound of elements that do not depend on their neighbours.
 
-    What rounding does to them counts relative to their own size, or to 1: a kernel's intermediate
-    results may be larger than its result. The bound is nowhere wider than the usual one, `within`.
-    For `conditioning` see `evaluations.Evaluations`.
+    The neighbours' size says nothing about an element then. Rounding counts relative to the
+    element's own size, or to 1: a kernel's intermediate results may be larger than its result. The
+    bound is never wider than the usual one, `within`. For `conditioning` see
+    `evaluations.Evaluations`.
     """
     order = _order(task, case, dtype, tf32=False)
     results = [i for i in implementations if i.outputs[0].shape == reference.shape]
@@ -219,7 +220,7 @@ def of_own_element(
 def _spread(
     reference: torch.Tensor, given: Sequence[tuple[torch.Tensor, bool]]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The largest deviation per element, which elements are not settled, and which by a NaN.
+    """The largest deviation per element, which elements are unsettled, and which because of a NaN.
 
     `given` are admissible results, and whether a non-finite value in them unsettles its element.
     """
@@ -277,7 +278,8 @@ def _terms(task: Task, case: Case) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What the order of summation adds: a factor of the spread, and one of an element's floor."""
+    """Allowance for the order of summation: a factor of the spread, and one of an element's
+    floor."""
 
     growth: float
     floor: float
@@ -292,14 +294,14 @@ def _order(task: Task, case: Case, dtype: str, *, tf32: bool) -> _Order:
 
 
 def widening(terms: int, dtype: str) -> float:
-    """How much wider the spread counts where a loop may round every partial sum to `dtype`."""
+    """The factor of the spread if a loop may round every partial sum to `dtype`."""
     if dtype not in SUMMED_IN_FULL:
         return 1.0
     return (1 + math.sqrt(terms / FULL_TERMS)) / (1 + math.sqrt(terms / FINER_TERMS))
 
 
 def _row_rms(values: torch.Tensor) -> torch.Tensor:
-    """Root mean square over the last dim, or over everything where that is too short."""
+    """Root mean square over the last dim, or over everything if that dim is too short."""
     if values.numel() == 0:
         return values
     if values.ndim >= 2 and values.shape[-1] >= 2:
@@ -315,7 +317,7 @@ def _floor(
     tf32: bool,
     scale: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """An element's floor; `scale` stands for the row's largest magnitude where none is given."""
+    """An element's floor; without `scale`, relative to the row's largest magnitude."""
     if reference.numel() == 0:
         return reference
     of_element, of_row = FLOOR_ULPS[dtype]

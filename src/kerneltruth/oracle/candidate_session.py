@@ -45,16 +45,16 @@ MAX_CONFIGS = 64
 COUNTED_CALLS = 8
 # Seconds of a call whose kernels do nothing.
 IDLE_S = 5.0
-# A rehearsal's share of the device's memory: judging needs the rest.
+# A rehearsal's share of the device's memory; judging needs the rest.
 SPARE = 0.25
-# What wrong results may take beyond the expected ones and still be compared.
+# How many bytes wrong results may exceed the expected ones by and still be compared.
 SPARE_BYTES = 64 * 2**20
-# How a rehearsal may end so that the next one finds its child.
+# Outcomes of a rehearsal that leave its child usable for the next one.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
 
 class OutOfTime(Exception):
-    """The candidate's time is spent: a call is not made, or was ended by it."""
+    """The candidate's time is spent: a call was not made, or was cut short."""
 
 
 class CandidateSession:
@@ -77,8 +77,8 @@ class CandidateSession:
     ) -> None:
         """A session; no child is started yet.
 
-        `ends_first` has the session's end wait for that of its children. Eager checks run before
-        the candidate fails.
+        With `ends_first`, closing the session waits until its children have ended. Eager checks run
+        before the candidate fails.
         """
         self._ends_first = ends_first
         self.task = task
@@ -98,7 +98,7 @@ class CandidateSession:
         self.thresholds = thresholds(candidate.source)
         self.configs = 1
         self.until = math.inf
-        # Why the model is judged with the weights that its constructor draws; None where it is not.
+        # Why the model is judged with the weights that its constructor draws; None if it is not.
         self.own_weights: str | None = None
         self._run: Session | None = None
         self._compile: Session | None = None
@@ -123,7 +123,7 @@ class CandidateSession:
     ) -> CandidateSession:
         """Return a session of another candidate in the child of this one, which ends with it.
 
-        Only for the judge's own candidates: the next one finds what the last left in the process.
+        Only for the judge's own candidates: the next one finds the state that the last one left.
         """
         successor = CandidateSession(
             task, candidate, self.runner, self.cache, deadline_s=deadline_s
@@ -148,7 +148,7 @@ class CandidateSession:
 
     @property
     def headers(self) -> Headers | None:
-        """Which headers it is built with: as few as it names, or all; None where nothing is."""
+        """The headers it is built with: only those it names, or all; None if nothing is built."""
         if self.candidate.language != "cuda" or self.runner.device == "cpu":
             return None
         return "lean" if self._lean else "full"
@@ -161,7 +161,7 @@ class CandidateSession:
         Raises:
             OutOfTime: the candidate's time is spent.
         """
-        # A host that waits for what its kernels write may wait for ever.
+        # A host that waits for its kernels' writes may wait forever.
         usual_s = min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s
         deadline_s = self._allowed(usual_s)
         self.loaded()
@@ -216,7 +216,8 @@ class CandidateSession:
         return min(usual_s, left_s)
 
     def seen(self, observation: Observation) -> Observation:
-        """Return what is judged of an observation: all, but where an audit turns a defence off."""
+        """Return the part of an observation that is judged: all, unless an audit turns a defence
+        off."""
         return observation
 
     def call_rows(
@@ -228,7 +229,7 @@ class CandidateSession:
         free_bytes: int,
         deadline_s: float,
     ) -> Observation:
-        """Call the candidate on what is too large to be sent; see some rows of its results."""
+        """Call the candidate on inputs too large to be sent; observe some rows of its results."""
         self.loaded()
         assert self._run is not None
         return self._run.call(
@@ -241,7 +242,7 @@ class CandidateSession:
 
     @property
     def _is_to_count(self) -> bool:
-        """Whether the next call may be the first in which a kernel of its own runs."""
+        """Whether the next call may be the first that runs a kernel of its own."""
         language = self.candidate.language
         may_launch = language == "triton" or (language == "cuda" and self._counted < COUNTED_CALLS)
         return self.work is None or (may_launch and not self.work[0].own)
@@ -254,8 +255,8 @@ class CandidateSession:
     def keeps_its_weights(self, case: Case, verdict: Verdict) -> bool:
         """Whether a call shows that the model has no place for the judge's weights.
 
-        From then on cases leave them to its constructor, as KernelBench does: the reference's draws
-        the same ones at the same seed.
+        From then on its constructor draws them, as in KernelBench: the reference's constructor
+        draws the same weights from the same seed.
         """
         beyond = self.task.beyond(case.settings) is not None
         if self.own_weights is not None or beyond or not isinstance(verdict, UnsupportedHere):
@@ -265,7 +266,7 @@ class CandidateSession:
         return self.own_weights is not None
 
     def as_taken(self, case: Case) -> Case | None:
-        """The case, without weights if the model keeps its own; None where it has no such case.
+        """The case, without weights if the model keeps its own; None if the model has no such case.
 
         These are drawn in float32, and KernelBench asks for no other dtype.
         """
@@ -277,7 +278,7 @@ class CandidateSession:
         return structs.replace(case, absent=(*case.absent, *weights))
 
     def cannot_take(self, expectation: Expectation) -> str | None:
-        """Why the candidate's language has no such inputs, as the judge itself sees."""
+        """Why the candidate's language has no such inputs, judged without a call."""
         if self.candidate.language != "numpy":
             return None
         if self.task.wants_gradients(expectation.case.settings):
@@ -289,7 +290,7 @@ class CandidateSession:
     def _not_excused(self, observation: Observation, arguments: Sequence[Argument]) -> Observation:
         """On a GPU nothing is interpreted, so `unsupported` there is an exception like any other.
 
-        Only a model may still have no place for the judge's weights.
+        Only a model may still lack a place for the judge's weights.
         """
         on_gpu = self.runner.device != "cpu" and self.candidate.language != "numpy"
         is_model = any(a.name == CONSTRUCTED for a in arguments)
@@ -298,7 +299,7 @@ class CandidateSession:
         return replace(observation, ended="raised")
 
     def _plainly(self, ruling: Ruling) -> Ruling:
-        """Say so in the ruling if the source was cut off before it returns anything."""
+        """Say so in the ruling if the source ends before it returns anything."""
         verdict = ruling.verdict
         if not isinstance(verdict, Failed) or not verdict.detail.startswith(RETURNED_NOTHING):
             return ruling
@@ -331,8 +332,8 @@ class CandidateSession:
     ) -> None:
         """Make calls so that they compile into the candidate's cache, in all configurations.
 
-        Stop when the child is lost, or the seconds for all calls together are spent; the rest is
-        compiled when it is needed.
+        Stop when the child is lost, or when the seconds for all calls are spent. The rest is
+        compiled when needed.
         """
         end = time.monotonic() + budget_s
         for arguments in calls:
@@ -352,9 +353,9 @@ class CandidateSession:
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int
     ) -> CompileError | None:
-        """Compile the launches of a call for every target, if they are new; the first refusal.
+        """Compile a call's new launches for every target; return the first refusal.
 
-        A launch that was refused is refused again: the first time may not have been in the core.
+        A refused launch is refused again: the first refusal may have been outside the core.
 
         Raises:
             OutOfTime: the candidate's time is spent.
@@ -386,7 +387,7 @@ class CandidateSession:
     def objection(
         self, expectation: Expectation, verdict: Verdict, *, around: Surroundings = USUAL
     ) -> str | None:
-        """Why the candidate does not fail by this case, judging by PyTorch's own function."""
+        """Why this case does not fail the candidate, judging by PyTorch's own function."""
         if self.eager_checks is None:
             return None
         return self.eager_checks.objection(
@@ -395,13 +396,14 @@ class CandidateSession:
 
     @property
     def is_model(self) -> bool:
-        """Whether the candidate is a class: one instance serves many calls."""
+        """Whether the candidate is a class, with one instance for many calls."""
         entry = re.escape(self.candidate.entry)
         return re.search(rf"^class\s+{entry}\b", self.candidate.source, re.MULTILINE) is not None
 
 
 def _most(expectation: Expectation) -> int:
-    """Return how many bytes results may take: the expected ones in any dtype, and some wrong."""
+    """Return how many bytes results may take: the expected ones in any dtype, and some wrong
+    ones."""
     return SPARE_BYTES + 16 * sum(want.reference.numel() for want in expectation.outputs)
 
 

@@ -48,7 +48,7 @@ from kerneltruth.oracle.worst_element import everywhere
 CONFIGS_ON_FIRST_CASE = 8
 # Try at most this many other cases in place of one that could not be judged.
 INSTEAD = 8
-# Recipes that replace published values that no bound can judge, as where an output is constant.
+# Recipes for published values that no bound can judge, such as those of a constant output.
 OTHER_VALUES = ("normal", "uniform")
 # Stop after this many calls that do not return.
 HANGS = 2
@@ -85,7 +85,7 @@ class CaseLoop:
         self._out_of_time: TimedOut | None = None
 
     def verdict(self, failure: Judgement | None) -> Verdict:
-        """What the cases come to; `failure` is the one that decides."""
+        """The verdict on all cases; `failure` is the one that decides."""
         if failure is not None:
             return _refusal(failure.verdict)
         if self._plan.forgiving and self.tally.passed:
@@ -99,7 +99,7 @@ class CaseLoop:
 
     @property
     def ended(self) -> str | None:
-        """Why no more was tried, where it is a matter of time."""
+        """Why no more cases were tried, if time ran out."""
         spent = self._out_of_time
         return None if spent is None else f"the candidate's time, {spent.seconds:g} s, is spent"
 
@@ -134,9 +134,9 @@ class CaseLoop:
             yield from self._call_again(first)
 
     def kernel_fact(self) -> KernelFact | None:
-        """Which kernels did the work of right calls, with the published arguments if possible.
+        """Which kernels computed right results, with the published arguments if possible.
 
-        None also where the candidate's time is spent.
+        None also if the candidate's time is spent.
         """
         try:
             return self._right.kernel_fact(self._session, self.profile.published)
@@ -144,7 +144,7 @@ class CaseLoop:
             return None
 
     def _judge(self, case: Case, count: int) -> Iterator[Judgement]:
-        """Judge a case under each configuration whose turn it is."""
+        """Judge a case under each configuration that is due."""
         session = self._session
         expectation = session.cache.get(session.task, case)
         unfit = _unfit(session, expectation)
@@ -212,7 +212,7 @@ class CaseLoop:
         return None
 
     def _call_again(self, first: Expectation) -> Iterator[Judgement]:
-        """Make the further calls of right cases that alone show some faults."""
+        """Call right cases again: only that shows some faults."""
         session = self._session
         kept = kept_from_before(session, first, models=session.eager_checks is not None)
         if isinstance(kept, Failed):
@@ -254,7 +254,7 @@ class CaseLoop:
                 yield taken
 
     def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
-        """Cases in place of those that would have tried what decides and could not be judged."""
+        """Cases that replace deciding ones which could not be judged."""
         task, published = self._session.task, self.profile.published
         for key, _ in tuple(self.profile.undecided()):
             trying = (c for c in waiting if key in {d.key for d in departures(task, c, published)})
@@ -262,7 +262,7 @@ class CaseLoop:
                 if key not in {open_key for open_key, _ in self.profile.undecided()}:
                     break
                 if self.profile.deciding() is None:
-                    # What a failure left open is no reason for cases beyond the budget.
+                    # Obligations that a failure left open do not justify cases beyond the budget.
                     self._total = max(self._total, self.tally.cases + self._plan.grows)
                 yield case
 
@@ -297,13 +297,13 @@ class CaseLoop:
         try:
             return self._followed_up(judgement, expectation, ruling)
         except OutOfTime:
-            # What failed stays so, though nothing more is known of it.
+            # The failure stands, though nothing more is known about it.
             return with_digests(judgement, expectation, ruling), case
 
     def _followed_up(
         self, judgement: Judgement, expectation: Expectation, ruling: Ruling
     ) -> tuple[Judgement, Case]:
-        """See `_judge_one`: further calls of what failed."""
+        """See `_judge_one`: further calls of a failing case."""
         session, case, verdict = self._session, judgement.case, judgement.verdict
         config, simplest = judgement.config, judgement.case
         if outcome_of(verdict) in ("broken", "refused"):
@@ -324,7 +324,8 @@ class CaseLoop:
         return judgement, simplest
 
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
-        """Whether it fails without any departure, as the published inputs did: nothing is new."""
+        """Whether it fails without any departure, as the published inputs did; such a failure is
+        not new."""
         known = self.profile.failure_as_published(judgement, any_config=True)
         departing = departures(self._session.task, simplest, self.profile.published)
         same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
@@ -341,7 +342,7 @@ class CaseLoop:
     def _examined(
         self, judgement: Judgement, expectation: Expectation, ruling: Ruling
     ) -> Judgement:
-        """The judgement with its causes, and with what a replay compares."""
+        """The judgement with its causes and the digests that a replay compares."""
         session, config = self._session, judgement.config
         session.examined = session.examined or ((expectation.case.identity, config), ruling)
         probes = probe(session, expectation, ruling, config=config)
@@ -386,16 +387,17 @@ def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
 
 
 def _refusal(verdict: Verdict) -> Verdict:
-    """A failing verdict; what was declined beyond the prompt counts as refused."""
+    """A failing verdict; an input declined beyond the prompt counts as refused."""
     if isinstance(verdict, Declined):
         return RuntimeFault(error="refused", detail=verdict.reason)
     return verdict
 
 
 def _configs(session: CandidateSession, count: int) -> Iterator[int]:
-    """Which configurations of an autotuned kernel a case runs under: all in turn over the cases.
+    """The configurations of an autotuned kernel that a case runs under; cases take turns through
+    all.
 
-    The number is known only after the first call, so the first case takes the others afterwards.
+    Their number is known only after the first call, so the first case takes the others afterwards.
     """
     yield count % session.configs
     if count == 0:

@@ -33,7 +33,7 @@ def broken_claims(
     *,
     most: int | None = None,
 ) -> tuple[Claim, ...]:
-    """The claims of the task's contract that the outputs break, up to `most` of them.
+    """The claims of the task's contract that the outputs break, at most `most` of them.
 
     Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
 
@@ -60,7 +60,7 @@ def evidence_of(
     outputs: tuple[torch.Tensor, ...],
     inputs: Mapping[str, torch.Tensor | None],
 ) -> Evidence:
-    """What the task's contract judges: see `broken_claims`."""
+    """The evidence that the task's contract judges; see `broken_claims`."""
     case, expected = expectation.case, expectation.outputs
     parts = PARTS.get(case.dtype, case.dtype)
     wide = {n: None if t is None else widened(t, torch.float64) for n, t in inputs.items()}
@@ -84,7 +84,7 @@ def _bounded(
     formula: Callable[..., torch.Tensor],
     settings: Mapping[str, Any],
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What another formula gives on the inputs of a case: see `tasks.contract.Bounded`."""
+    """The result of another formula on the inputs of a case; see `tasks.contract.Bounded`."""
     names = tuple(inspect.signature(formula).parameters)
 
     def named(**given: Any) -> torch.Tensor:
@@ -112,7 +112,7 @@ def _bounded(
 
 
 def cannot_be_computed(claim: Claim) -> bool:
-    """Whether the claim stands for those that raised an error."""
+    """Whether the claim stands for claims that raised an error."""
     return claim.name.startswith(_COMPUTED)
 
 
@@ -126,7 +126,7 @@ def claims_in_words(claims: Sequence[Claim]) -> str:
 def _whole(
     expected: Sequence[ExpectedOutput], tensors: Sequence[torch.Tensor], working: str
 ) -> tuple[torch.Tensor, ...]:
-    """Outputs, complex ones put together from their parts."""
+    """Outputs, with complex ones assembled from their parts."""
     return tuple(
         _complex(t) if want.spec.dtype_at(working).startswith("complex") else t
         for want, t in zip(expected, tensors, strict=False)

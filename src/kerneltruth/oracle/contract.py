@@ -16,8 +16,7 @@ class Contract:
     """A named set of obligations that decide a verdict.
 
     Attributes:
-        text: what it asks, in words.
-        decides: whether it decides by an obligation, or by this part of one.
+        text: its demand in words. decides: whether an obligation, or this part of one, decides.
     """
 
     text: ContractText
@@ -25,7 +24,7 @@ class Contract:
 
     @property
     def name(self) -> ContractName:
-        """How users choose it."""
+        """The name by which users choose it."""
         return self.text.name
 
 
@@ -52,6 +51,6 @@ def contract_named(name: str) -> Contract:
 
 
 def contract_with(name: ContractName, demands: Collection[str]) -> Contract:
-    """The contract of this name, by which all parts of some further obligations decide too."""
+    """The contract of this name, in which all parts of some further obligations decide too."""
     plain = CONTRACTS[name]
     return replace(plain, decides=lambda d: d.obligation in demands or plain.decides(d))
