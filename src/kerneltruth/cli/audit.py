@@ -23,7 +23,7 @@ Cases = Annotated[
 ]
 AuditedSuite = Annotated[
     str | None,
-    typer.Option("--suite", help="In place of the corpus, prove this suite's tasks."),
+    typer.Option("--suite", help="Prove this suite's tasks in place of the corpus."),
 ]
 Timed = Annotated[
     bool,
@@ -38,7 +38,7 @@ Budget = Annotated[
 ]
 Exploits = Annotated[
     bool,
-    typer.Option("--exploits", help="In place of the corpus, try candidates that cheat."),
+    typer.Option("--exploits", help="Try candidates that cheat, in place of the corpus."),
 ]
 PeerChecks = Annotated[bool, typer.Option(help="Run the peers' checks on the same kernels.")]
 

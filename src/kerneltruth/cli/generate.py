@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MethodName = Annotated[str, typer.Option("--method", help="one_shot, best_of_n, refine or import.")]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", help="As the endpoint names it, or replay:FILE; import: a label."),
+    typer.Option("--model", help="The endpoint's name for it, or replay:FILE; import: a label."),
 ]
 Tasks = Annotated[list[str] | None, typer.Option("--task", help="Only these tasks (repeatable).")]
 Categories = Annotated[
@@ -34,7 +34,7 @@ Samples = Annotated[
     typer.Option("--samples", "-n", min=1, help="Answers per task: best_of_n 10, refine 1."),
 ]
 Rounds = Annotated[
-    int | None, typer.Option("--rounds", help="refine: answers in a chain at most; default 4.")
+    int | None, typer.Option("--rounds", help="refine: most answers in a chain; default 4.")
 ]
 Cases = Annotated[
     int | None,
@@ -51,7 +51,7 @@ ReplyTokens = Annotated[
 ]
 Body = Annotated[
     list[str] | None,
-    typer.Option("--body", metavar="KEY=JSON", help="Field of each request (repeatable)."),
+    typer.Option("--body", metavar="KEY=JSON", help="An extra field of each request (repeatable)."),
 ]
 BaseUrl = Annotated[
     str | None,
@@ -61,34 +61,32 @@ KeyVariable = Annotated[
     str,
     typer.Option("--key-variable", help="Environment variable that holds the key."),
 ]
-Stream = Annotated[bool, typer.Option("--stream", help="Take answers in pieces.")]
-Rate = Annotated[
-    float | None, typer.Option("--rate", min=0.01, help="Requests per minute at most.")
-]
+Stream = Annotated[bool, typer.Option("--stream", help="Stream the answers.")]
+Rate = Annotated[float | None, typer.Option("--rate", min=0.01, help="Most requests per minute.")]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", min=1, max=256, help="Requests open at once.")
+    int, typer.Option("--concurrency", min=1, max=256, help="Most requests at once.")
 ]
 Retries = Annotated[
-    int, typer.Option("--retries", min=0, help="Further calls after one without an answer.")
+    int, typer.Option("--retries", min=0, help="Retries of a call that got no answer.")
 ]
 ReplyTimeout = Annotated[
     float, typer.Option("--reply-timeout", min=0.1, help="Seconds allowed for one answer.")
 ]
 MostCalls = Annotated[
-    int | None, typer.Option("--budget-calls", min=1, help="Calls in all, retries too.")
+    int | None, typer.Option("--budget-calls", min=1, help="Most calls, retries included.")
 ]
 MostTokens = Annotated[
-    int | None, typer.Option("--budget-tokens", min=1, help="Tokens in all, both ways.")
+    int | None, typer.Option("--budget-tokens", min=1, help="Most tokens, of prompts and answers.")
 ]
 MostSeconds = Annotated[
     float | None,
-    typer.Option("--budget-seconds", min=0, help="Send no call after that."),
+    typer.Option("--budget-seconds", min=0, help="Seconds after which no call is sent."),
 ]
 PromptPrice = Annotated[
-    float | None, typer.Option("--price-prompt", min=0, help="Per million tokens.")
+    float | None, typer.Option("--price-prompt", min=0, help="Per million prompt tokens.")
 ]
 CompletionPrice = Annotated[
-    float | None, typer.Option("--price-completion", min=0, help="Per million tokens.")
+    float | None, typer.Option("--price-completion", min=0, help="Per million answer tokens.")
 ]
 Templates = Annotated[
     Path | None, typer.Option("--templates", help="A folder with prompts of your own.")

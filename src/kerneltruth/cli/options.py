@@ -68,7 +68,7 @@ Isolation = Annotated[
     typer.Option(
         "--isolation",
         callback=lambda level: isolate_at(level),
-        help="process, syscalls or strict; ends where there is less; default: the best there is.",
+        help="process, syscalls or strict; fails if less is available; default: the strictest.",
     ),
 ]
 DrawnSeed = Annotated[
@@ -102,7 +102,7 @@ Suite = Annotated[
     str, typer.Option("--suite", help="The suite; kernelbench:, flashinfer: or gpuemu:PATH too.")
 ]
 SearchedSuite = Annotated[
-    str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
+    str | None, typer.Option("--suite", help="The suite that has the task; see `tasks`.")
 ]
 FindingsRun = Annotated[
     Path | None,
@@ -158,9 +158,9 @@ AuditedContract = Annotated[
 ]
 ShownContract = Annotated[
     str | None,
-    typer.Option("--contract", help="Show what decides by this contract; default: core."),
+    typer.Option("--contract", help="Show what decides under this contract; default: core."),
 ]
-KeptRound = Annotated[str, typer.Option("--keep", help="Which round is an answer: best or last.")]
+KeptRound = Annotated[str, typer.Option("--keep", help="The round that counts: best or last.")]
 OnObligation = Annotated[
     str | None,
     typer.Option(

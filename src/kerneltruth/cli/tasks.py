@@ -22,7 +22,7 @@ def tasks_(
     reference: options.Reference = None,
     declared_from: Annotated[
         Path | None,
-        typer.Option("--from", help="Write a declaration to edit of what this reference takes."),
+        typer.Option("--from", help="Write a declaration of this reference, to be edited."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where --from writes; not replaced.")
@@ -44,7 +44,7 @@ def tasks_(
     if out is not None:
         raise UserError("--out: only --from writes a file; name a reference with it")
     if name is None and contract is not None:
-        raise UserError("--contract: it is shown of one task; name it: `kerneltruth tasks NAME`")
+        raise UserError("--contract: it needs a task; name one: `kerneltruth tasks NAME`")
     chosen = options.chosen_suite(suite, tasks, reference)
     found = (
         list_tasks(chosen)

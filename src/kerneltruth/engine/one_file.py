@@ -281,7 +281,7 @@ def _judge(
                         )
     if not (cases or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(
-            f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
+            f"no case of {task.name} fits these --strategy, --dtype and --domain; drop one of them"
         )
     return attempt, script
 

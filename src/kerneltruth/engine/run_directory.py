@@ -81,7 +81,7 @@ def _open(
     if out is not None and (out / "run.json").exists():
         store = RunStore.open(out, keep=keep)
         if store.manifest.arguments[:2] != arguments or store.manifest.seed != seed:
-            raise UserError(f"--out {out}: it holds a run of something else; name a new directory")
+            raise UserError(f"--out {out}: it holds a different run; name a new directory")
         return store
     manifest = Manifest(
         arguments=(*arguments, *sys.argv[1:]),

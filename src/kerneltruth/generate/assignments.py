@@ -40,7 +40,7 @@ def tasks_chosen(suite: str, asking: TaskSelection) -> list[Listed]:
     ]
     if not found:
         raise UserError(
-            f"no task of {suite} is left with these --task and --category; ask for less"
+            f"no task of {suite} is left with these --task and --category; drop one of them"
         )
     return found
 

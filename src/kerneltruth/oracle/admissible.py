@@ -92,8 +92,7 @@ def implementations(
 def _column_by_column(
     task: Task, working: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
-    """The reference in a narrow dtype on column-major inputs: PyTorch may accumulate in it
-    there."""
+    """The reference in a narrow dtype on column-major inputs: PyTorch may sum in it there."""
     given = cast(task, tensors, DTYPES[working])
     turned = {n: t if t is None or t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
     outputs = _attempt(task, turned, scalars)

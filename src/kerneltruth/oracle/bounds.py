@@ -278,8 +278,7 @@ def _terms(task: Task, case: Case) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Allowance for the order of summation: a factor of the spread, and one of an element's
-    floor."""
+    """Allowance for the order of summation: a factor of the spread, and one of the floor."""
 
     growth: float
     floor: float

@@ -216,8 +216,7 @@ class CandidateSession:
         return min(usual_s, left_s)
 
     def seen(self, observation: Observation) -> Observation:
-        """Return the part of an observation that is judged: all, unless an audit turns a defence
-        off."""
+        """Return what is judged of an observation: all, unless an audit turns a defence off."""
         return observation
 
     def call_rows(
@@ -402,8 +401,7 @@ class CandidateSession:
 
 
 def _most(expectation: Expectation) -> int:
-    """Return how many bytes results may take: the expected ones in any dtype, and some wrong
-    ones."""
+    """Return how many bytes results may take: the expected ones in any dtype, and some more."""
     return SPARE_BYTES + 16 * sum(want.reference.numel() for want in expectation.outputs)
 
 

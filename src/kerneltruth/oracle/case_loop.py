@@ -324,8 +324,7 @@ class CaseLoop:
         return judgement, simplest
 
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
-        """Whether it fails without any departure, as the published inputs did; such a failure is
-        not new."""
+        """Whether it fails without any departure, as the published inputs did: nothing new."""
         known = self.profile.failure_as_published(judgement, any_config=True)
         departing = departures(self._session.task, simplest, self.profile.published)
         same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
@@ -394,8 +393,7 @@ def _refusal(verdict: Verdict) -> Verdict:
 
 
 def _configs(session: CandidateSession, count: int) -> Iterator[int]:
-    """The configurations of an autotuned kernel that a case runs under; cases take turns through
-    all.
+    """Which configurations of an autotuned kernel a case runs under; cases take turns.
 
     Their number is known only after the first call, so the first case takes the others afterwards.
     """

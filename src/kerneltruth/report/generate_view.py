@@ -24,7 +24,7 @@ def generate_view(document: GenerateDocument) -> RenderableType:
     finishes = document.finishes
     if odd := {word: n for word, n in finishes.items() if word not in ("stop", "unknown")}:
         ends = ", ".join(f"{word} {n}" for word, n in sorted(odd.items()))
-        parts.append(Text(f"answers that did not end by themselves: {ends} of {document.answers}"))
+        parts.append(Text(f"answers cut off before their end: {ends} of {document.answers}"))
     if document.refine:
         parts.append(_refine(document.refine))
     parts += _missing(document)

@@ -8,7 +8,7 @@ from kerneltruth.documents.timing import DeviceShare
 MOST_NAMED = 3
 _PROBES = {
     "needed": "wrong without them",
-    "not_needed": "the result stays right when they do nothing",
+    "not_needed": "the result stays right without them",
 }
 
 

@@ -64,7 +64,7 @@ def timed_audit_view(document: TimedSuiteDocument) -> RenderableType:
     if document.not_timed:
         ended = "Ctrl-C ended it" if document.interrupted else "the budget was spent"
         left = document.not_timed
-        parts.append(Text(f"{len(left)} not timed, because {ended}: {', '.join(left)}"))
+        parts.append(Text(f"{len(left)} not timed because {ended}: {', '.join(left)}"))
     spent = ", ".join(f"{part} {seconds:.1f}" for part, seconds in document.spent.items())
     parts.append(Text(f"seconds: {spent}", style="dim"))
     parts.append(Text(count, style="green" if summary.good else "bold red"))

@@ -44,7 +44,7 @@ def check_view(document: CheckDocument) -> RenderableType:
     table.add_row("task", document.task)
     if document.also_in:
         others = ", ".join(document.also_in)
-        table.add_row("", f"the same name stands for {others} too: choose with --task")
+        table.add_row("", f"this name also means {others}; choose with --task")
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
     _profile(table, {k: e for k, e in document.profile.items() if k != "kernel"})
     _work(table, document)

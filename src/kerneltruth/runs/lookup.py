@@ -46,7 +46,7 @@ def located(given: Path, run: Path | None = None) -> Path:
         named = ", ".join(sorted(found)[:_MOST_NAMED])
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         raise UserError(
-            f"{given}: {len(found)} findings begin so ({named}{more}); give more of the ID"
+            f"{given}: {len(found)} findings match ({named}{more}); give more of the ID"
         )
     return known[found[0]]
 

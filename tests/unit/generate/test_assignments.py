@@ -32,7 +32,7 @@ def test_tasks_are_chosen_by_name_and_category():
         (TaskSelection(categories=("Cooking",)), "--category 'Cooking': must be one of Activation"),
         (
             TaskSelection(tasks=("relu",), categories=("Reduce",)),
-            "no task of core is left with these --task and --category; ask for less",
+            "no task of core is left with these --task and --category; drop one of them",
         ),
     ],
 )

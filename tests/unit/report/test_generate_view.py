@@ -28,7 +28,7 @@ def shown(**more):
         ({}, "judge it: kerneltruth run --suite core --candidates 'my run'"),
         (
             {"finishes": {"stop": 7, "length": 2}},
-            "answers that did not end by themselves: length 2 of 9",
+            "answers cut off before their end: length 2 of 9",
         ),
         (
             {"stopped": "tokens", "not_asked": 3},

@@ -28,7 +28,7 @@ NONE = replace(FACT, own=0.0, library=1.0, own_launches=0, runs=tuple(LIBRARY), 
         (FACT, "own 1 of 2 launches (bias_relu; PyTorch: a); wrong without them"),
         (
             replace(FACT, runs=(OWN,), probe="not_needed"),
-            "own 1 of 2 launches (bias_relu); the result stays right when they do nothing",
+            "own 1 of 2 launches (bias_relu); the result stays right without them",
         ),
         (
             replace(FACT, runs=(OWN,), probe=None, reason="no case is right"),

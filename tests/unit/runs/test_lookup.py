@@ -74,7 +74,7 @@ def test_a_beginning_of_several_findings_names_them():
     with pytest.raises(UserError) as refused:
         located(Path("relu"))
     assert str(refused.value) == (
-        "relu: 5 findings begin so (relu-1, relu-2, relu-3, relu-4 and 1 more); give more of the ID"
+        "relu: 5 findings match (relu-1, relu-2, relu-3, relu-4 and 1 more); give more of the ID"
     )
 
 

@@ -162,7 +162,7 @@ class _Audit:
         process: Scheduler[ProofJob, None] = LocalPool(work=self._time_all, workers=1, until=late)
         for event in process.run(jobs):
             if isinstance(event, Lost):
-                raise EnvironmentFault(f"the process that times: {event.reason}")
+                raise EnvironmentFault(f"the timing process: {event.reason}")
             if isinstance(event, Progress):
                 yield self._take(event.news)
 
