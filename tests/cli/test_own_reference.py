@@ -123,6 +123,7 @@ RETURNED = "return torch.randn(rows, columns), torch.rand(rows), 1e-6"
         (("* scale", "* scale, len(x)"), "row_rms() returns int beside a tensor"),
         (("return (x", "x.zero_(); return (x"), "row_rms() changes argument 1"),
         (("def inputs", "def _inputs"), "it has no function inputs()"),
+        (("def inputs()", "def inputs(n)"), "inputs() needs 'n'; give each of its parameters a"),
         (("def inputs", "def other(): pass\n\n\ndef inputs"), "several public functions"),
         (("import torch", "import torch as"), "my_rms.py:2: "),
         ((RETURNED, "pass"), "inputs() returns nothing"),

@@ -72,7 +72,7 @@ def test_out_on_a_run_of_something_else_is_refused(kt, good, tmp_path):
     assert kt("check", good, *options, "2").code == 0
     ran = kt("check", good, *options, "3")
     assert ran.code == 2
-    assert "a run of something else" in ran.err
+    assert "it holds a different run; name a new directory" in ran.err
 
 
 def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tmp_path):
@@ -89,6 +89,17 @@ def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tm
         (("check",), "FILE"),
         (("tasks", "softmaxx"), "nearest: softmax"),
         (("tasks", "--suite", "odd"), "must be one of"),
+        (("tasks", "--out", "x.py"), "--out: only --from writes a file; name a reference with it"),
+        (("tasks", "--from", "x.py", "--out", "/proc"), "--out /proc: it exists; name a new file"),
+        (("tasks", "--contract", "core"), "--contract: it needs a task; name one: `kerneltruth"),
+        (
+            ("tasks", "--tasks", "a.py", "--reference", "b.py"),
+            "--tasks a.py: it is a suite of its own; leave out --reference b.py",
+        ),
+        (
+            ("run", "--candidates", ".", "--suite", "tritonbench", "--tasks", "a.py"),
+            "--tasks a.py: it is a suite of its own; leave out --suite tritonbench",
+        ),
         (("audit", "--only", "softmaxx"), "nearest: softmax"),
         (("audit", "--target", "sm_1"), "must be one of sm_80"),
         (("audit", "--contract", "strict"), "must be one of published, core, torch"),

@@ -12,6 +12,7 @@ GENERATE = ("generate", "--suite", "core", "--method", "one_shot", "--model", "a
     [
         (("--price-prompt", "1"), "--price-completion is missing: a cost needs both prices"),
         (("--price-completion", "1"), "--price-prompt is missing: a cost needs both prices"),
+        (("--model", ""), "--model: name one that the endpoint has, or replay:FILE"),
         (("--body", "seed"), "--body 'seed': must be KEY=JSON, such as seed=7"),
         (("--body", "user=me"), "'me' is not JSON; a text needs its quotes: user='\"me\"'"),
     ],

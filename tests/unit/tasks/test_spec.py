@@ -70,6 +70,16 @@ def test_a_signature_that_is_no_call_is_refused(text):
             lambda: declare("f(x[M, N])", attributes={"eps": (1.0,)}),
             "has no attributes eps; write `name=default` for each",
         ),
+        (
+            lambda: declare("f(x[M])", dims={"M": Dim(symbol="N", role="batch")}),
+            "dims: 'M' is given as 'N'; use one name",
+        ),
+        (lambda: declare("f(x[M + ])"), "'M \\+' is no expression: "),
+        (lambda: declare("f(x[M, N])", outputs=()), r"^no output: give outputs=\(Output\(\), "),
+        (
+            lambda: declare("f(x[M, N])", mutates=("y",)),
+            "mutates 'y': it is no tensor of the signature; name one of x",
+        ),
         (lambda: task("f(x[N])", size=1), r"'size'; docs/reference/api.md lists the arguments"),
     ],
 )
