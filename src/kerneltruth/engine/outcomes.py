@@ -86,7 +86,7 @@ def said(attempt: Attempt) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedLine:
-    """What of a result line is needed while the run lasts; memory must not grow with the rest.
+    """The part of a result line that a run needs to the end; memory must not grow with the rest.
 
     Attributes:
         verdict: of the attempt; `fail` where a wrong result was seen while it was timed.

@@ -1,4 +1,4 @@
-"""Let a suite prove itself: PyTorch as the candidate is never flagged; decoys always are."""
+"""Let a suite prove itself: PyTorch as the candidate is never flagged, and decoys always are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Result = tuple[torch.Tensor, ...]
 
 @dataclass(slots=True, kw_only=True)
 class Proof:
-    """What a task has shown.
+    """The results of one task.
 
     Attributes:
         cases: judged cases by dtype.

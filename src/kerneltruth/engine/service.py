@@ -160,7 +160,7 @@ class JudgeService:
     def take(self, pipes: Iterable[object]) -> None:
         """Handle a message of each judge, or its death."""
         for pipe in pipes:
-            # A judge may have been ended since its pipe was ready.
+            # A judge may have ended since its pipe became ready.
             for lane, judge in self._at_work():
                 if judge.pipe is pipe and judge.job is not None:
                     self._message(lane, judge, judge.job)

@@ -1,4 +1,4 @@
-"""Several files judged in one run: what is wrong with one path leaves the others alone."""
+"""Judge several files in one run; a fault of one path does not affect the others."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ class Contract:
     """A named set of obligations that decide a verdict.
 
     Attributes:
-        text: its demand in words. decides: whether an obligation, or this part of one, decides.
+        text: its demand in words.
+        decides: whether an obligation, or this part of one, decides.
     """
 
     text: ContractText

@@ -30,7 +30,7 @@ SPECIAL_TURNS = 3
 # Strategies whose cases are about sizes, and the values that these have.
 OF_SIZES = frozenset({"default", "boundary", "tiles", "regular", "single_dtype"})
 ORDINARY = frozenset({"uniform", "normal"})
-# A kernel that takes its inputs for contiguous may be right on one of them by chance.
+# A kernel that assumes contiguous inputs may be right on one of them by chance.
 TELLING_LAYOUTS = frozenset({"transposed", "strided", "row_gaps"})
 
 
@@ -40,9 +40,9 @@ class Deal:
 
     Attributes:
         firsts: each tries something that decides, or is promised, and that none before it tries.
-        others: those that combine promises, then those that try something beyond the contract, and
-            then each kind of layout, values and size that had no turn yet, in turn with all else;
-            more than are judged, so that they take the place of what cannot be.
+        others: cases that combine promises, then cases beyond the contract, then each untried
+            kind of layout, values and size, in turn with all other cases. There are more than are
+            judged, so that they can replace cases that cannot be judged.
         total: how many cases are judged, the published inputs among them.
     """
 
@@ -84,7 +84,7 @@ def deal(
         tried |= new
         hazardous |= hazards
     if "empty" in untried - tried and not plan.strategies:
-        # The only obligation whose strategy may have its turn later than that.
+        # Only the strategy of this obligation may come later than that.
         later = generate(task, count=LEAST_OFFERED, **chosen | {"strategies": ("empty",)})
         firsts += [case for case in later if 0 in case.sizes.values()][:1]
     total = max(plan.cases, 1 + len(firsts)) if plan.grows else plan.cases
@@ -105,9 +105,9 @@ def _with_new_values(
 ) -> Iterator[Case]:
     """Yield the cases that are judged; those about sizes take values that had no turn.
 
-    A wrong order of elements may hide in equal values, and a long sum overflow in large ones, so
+    Equal values may hide a wrong order of elements, and a long sum of large values may overflow, so
     other layouts and the largest sizes keep ordinary values. So do sums in other dtypes than the
-    published one: many draws of one sign show what is lost in each partial sum.
+    published one: many draws of one sign show the loss in each partial sum.
     """
     met = {published.recipe, *(case.recipe for case in cases)}
     deck = (recipe for recipe in recipes_of(task) if recipe not in met)
@@ -207,6 +207,6 @@ def _tried(
     wanted: Collection[Hashable],
     promises: Mapping[str, Promise],
 ) -> set[Hashable]:
-    """What is wanted that a case tries."""
+    """The wanted promises that a case tries."""
     keys = {d.key for d in departing if d.key in wanted}
     return keys | {text for text, promise in promises.items() if promise.tried_by(case)}

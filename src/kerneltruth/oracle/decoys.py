@@ -1,4 +1,4 @@
-"""Decoys: wrong results that a bound must reject, or it is too wide on that case."""
+"""Decoys: wrong results; a bound that accepts one is too wide on that case."""
 
 from __future__ import annotations
 

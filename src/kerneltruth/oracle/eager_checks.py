@@ -1,8 +1,8 @@
 """Try PyTorch's own function on a case before a candidate fails by it.
 
-The call, guards and layout are the same. If PyTorch itself raises, writes where the task does not
-allow it, or returns something else than the task promises, the case tells nothing about kernels.
-The float64 reference cannot show all of that, such as an operator that refuses half precision.
+The call, guards and layout are the same. If PyTorch itself raises, writes where the task forbids
+it, or returns another form than the task promises, the case says nothing about kernels. The float64
+reference cannot show all of that: an operator may refuse only half precision.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class EagerChecks:
             f"{task.key}>{expectation.case.identity}>{around.reused}",
             lambda: self._look(task, expectation, deadline_s, around),
         )
-        # A CPU may lack what a GPU has: that excuses only a candidate that is refused alike.
+        # A CPU may lack an operator that a GPU has. That excuses only a candidate that is refused
+        # too.
         if seen.lacking and not isinstance(verdict, RuntimeFault):
             return None
         # A definition's own program need not return what the definition promises.
@@ -134,7 +135,7 @@ class EagerChecks:
         if self._open is not None and not (task.foreign or self._open.task.foreign):
             self._open = self._open.followed_by(task, candidate, deadline_s=deadline_s)
         else:
-            # A problem's own model is a user's code, and gets a process of its own.
+            # A problem's own model is a user's code and gets its own process.
             self.close()
             self._open = CandidateSession(
                 task, candidate, self._runner, self._cache, deadline_s=deadline_s

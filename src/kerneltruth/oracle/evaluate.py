@@ -1,4 +1,4 @@
-"""One candidate evaluated: its cases judged, and what they come to."""
+"""Evaluate one candidate: judge its cases and combine them into a verdict."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from kerneltruth.tasks.spec import Task
 # From this many elements of inputs and outputs on, one evaluation of a foreign program takes a good
 # part of a second.
 LARGE = 2**20
-# Ulps of its input by which a result may be off: a kernel reduces or scales it first.
+# How many ulps of its input a result may be off: a kernel reduces or scales the input first.
 MOVED_ULPS = 2.0
 # Spreads the elements that are changed over rows and columns.
 _SCATTERING = 2654435761
@@ -37,14 +37,14 @@ SLACK = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluations:
-    """A reference, and what is known of right results beside it.
+    """A reference and other right results.
 
     Attributes:
         truth: the float64 outputs.
         implementations: admissible results; none where no bound is made of them.
         overflowing: see `admissible.overflowing`.
         conditioning: where each element depends on its own input alone, how far the truth moves if
-            that moves by some ulps; None elsewhere.
+            the input moves by some ulps; None elsewhere.
         few: whether these are too few for a bound of the usual width.
         timed: whether they are of a timed call.
     """
@@ -98,7 +98,7 @@ def _conditioning(
 ) -> torch.Tensor | None:
     """How far a pointwise function of one tensor moves with its input; see `Evaluations`.
 
-    Where no result is beyond 1 a row's scale is an element's own, so nothing is evaluated.
+    If no result exceeds 1, a row's scale is the element's own, so nothing is evaluated.
     """
     given = [(name, t) for name, t in inputs.tensors.items() if t is not None]
     if task.foreign or task.random or task.narrowed or task.sums() or task.contracted():
@@ -191,7 +191,7 @@ def with_spread(
     if found is None:
         return None
     truth, spread = found
-    # Deviations add to 0 there, and NaN is what an unsettled element gives.
+    # Deviations are added to 0 there; an unsettled element gives NaN.
     farthest = tuple(t.to(torch.float64) + s for t, s in zip(truth, spread, strict=True))
     return truth, Implementation(name="farthest", outputs=farthest, settles=True)
 

@@ -82,7 +82,7 @@ def _passed_decoy(task: Task, made: Expectation) -> str | None:
         if expected.spec.compare == "accept" or expected.reference.numel() == 0:
             continue
         offered = decoys(expected.rounded, made.inputs.tensors, expected.dtype)
-        # What is off by a factor may be within a tolerance that the task's author states.
+        # A result off by a factor may be within the author's stated tolerance.
         stated = ("gain",) if expected.dtype in task.admitted else ()
         spared = (*expected.spec.spared, *stated)
         tried: Iterable[tuple[str, torch.Tensor]] = (

@@ -29,8 +29,8 @@ from kerneltruth.tasks.spec import Output, Task
 class ExpectedOutput:
     """One output: the float64 reference, its rounding, and the error allowed per element.
 
-    A complex output stands here as its real and imaginary parts, in a last dim of 2, and `dtype`
-    is theirs; `promised` and `shape` are what must be returned.
+    A complex output is stored as real and imaginary parts in a last dim of 2, with their `dtype`.
+    `promised` and `shape` describe what must be returned.
     """
 
     spec: Output

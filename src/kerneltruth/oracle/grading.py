@@ -41,10 +41,10 @@ def grade_spots(
     spots: Sequence[Sequence[int]],
     seen: Observation,
 ) -> Verdict:
-    """Judge some elements of what several calls gave, where that is possible (`spotwise`).
+    """Judge some elements of several calls' results, if that is possible (`spotwise`).
 
-    What the task's contract says of results as a whole is left out. Many calls may be the same;
-    spots are row-major elements for each output, and what is seen has a line for each call.
+    Contracts on whole results are left out. Several calls may be the same. Spots are row-major
+    elements of each output, and the observed results have a line for each call.
     """
     odd = next((r for r in seen.results if isinstance(r, OtherResult)), None)
     if odd is not None:
@@ -84,9 +84,10 @@ def _at(want: ExpectedOutput, spots: Sequence[int]) -> ExpectedOutput:
 
 
 def grade(task: Task, expectation: Expectation, seen: Observation) -> Verdict:
-    """Judge what a timed call gave; the inputs that it wrote are among what was seen.
+    """Judge a timed call's results, which include the inputs that it wrote.
 
-    Where the claims raise an error for the reference too, the judge cannot tell: that is `Infra`.
+    If the claims raise an error for the reference too, the judge cannot tell, and the verdict is
+    `Infra`.
     """
     if seen.ended != "returned":
         return rule(task, expectation, {}, seen, deadline_s=0.0).verdict

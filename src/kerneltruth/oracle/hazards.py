@@ -1,4 +1,4 @@
-"""Hazards: what a kernel gets silently wrong beyond its contract, a line each."""
+"""Hazards: silent errors of a kernel beyond its contract, a line each."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ RETURNED_NOTHING = "returned nothing"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ruling:
-    """A verdict with what it rests on: statistics of the worst output, outputs, broken claims.
+    """A verdict with its evidence: statistics of the worst output, outputs, broken claims.
 
     `interface` is beside the verdict: outputs are compared in the promised form (see `interface`).
     """
@@ -205,7 +205,7 @@ def returned_outputs(
     if not results and written and not any(in_place):
         return Returned(tensors=tuple(after.values()))
     if len(results) > len(expected):
-        # As SGD does for a momentum that is switched off.
+        # SGD does so when its momentum is off.
         results = tuple(r for r in results if not _is_none(r))
     if len(results) == len(expected):
         # An operator in place may return a result as well; what it wrote is judged.

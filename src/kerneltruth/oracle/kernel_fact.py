@@ -20,7 +20,8 @@ from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.source_state import may_keep_state
 
 IDLE = Surroundings(idle=True)
-# Uninitialized memory holds other values here; a result that is right with both is no accident.
+# Uninitialized memory holds other values here; a result that is right with both is not right by
+# accident.
 IDLE_AGAIN = Surroundings(idle=True, small_poison=True)
 # A result may equal what its memory held before, such as relu of an input without negative values.
 CASES_ASKED = 4
@@ -29,7 +30,7 @@ NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
 UNSEEN = "launches of kernels that a package brings are not seen here"
 NOT_LAUNCHED = "no kernel of its own was launched in the right cases that were asked"
 NOT_NEEDED = "the result stays right when its own kernels do nothing"
-# What a user may do instead, and a model that writes kernels may not.
+# A user may do this instead; a model that writes kernels may not.
 OR_WITHOUT = ", or judge without --require-kernel"
 ADVICE = f"compute the result in a Triton or CUDA C++ kernel of the source's own{OR_WITHOUT}"
 

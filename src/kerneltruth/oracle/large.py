@@ -41,7 +41,7 @@ from kerneltruth.runner.protocol import Observation, OtherResult, Rows
 from kerneltruth.runner.unsupported import MEMORY_LACKS
 from kerneltruth.tasks.spec import Task
 
-# The kind within `shapes` by which it is named, and the key of its hazard.
+# Its kind within `shapes`, and the key of its hazard.
 KIND, LARGE = "2^31 elements", "shapes.large"
 # A right kernel may be slow; the call of a quick one takes milliseconds.
 DEADLINE_S = 5.0

@@ -22,7 +22,7 @@ from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Scalar, Task
 
 BEYOND = "beyond"
-# What breaks an obligation whatever the inputs.
+# Verdicts that break an obligation, whatever the inputs.
 OF_KIND: Mapping[FailKind, Obligation] = {
     "count": "interface",
     "type": "interface",
@@ -109,7 +109,7 @@ def _of_attributes(task: Task) -> Iterator[Departure]:
 
 
 def fixed_numbers(task: Task) -> tuple[str, ...]:
-    """The numbers and bools that a caller passes, of which the task lists no value but one."""
+    """The numbers and bools that a caller passes and for which the task lists one value only."""
     passed = [a for a in task.attributes if not a.hidden and len(a.values) <= 1]
     return tuple(a.name for a in passed if isinstance(a.default, int | float))
 
@@ -189,7 +189,7 @@ def without(task: Task, case: Case, departure: Departure, published: Case) -> Ca
 
 
 def _all_without(task: Task, case: Case, departure: Departure, published: Case) -> Iterator[Case]:
-    """The cases without one of its departures: of special values, each with other finite ones."""
+    """The cases without one of its departures: each set of finite values replaces special ones."""
     finite = RECIPES[case.recipe].finite if departure.obligation == "specials" else ()
     found = [replace(case, recipe=name, literals=()) for name in finite]
     found = found or [_without(task, case, departure, published)]
@@ -246,7 +246,7 @@ def most_ordinary(
     """The failing case with as few departures as it takes; the most unusual goes first.
 
     None departs from `published`; `fails` returns whether a simpler case fails in the same way.
-    Special values give way to large finite ones, or else to ordinary ones, which may be to blame in
+    Large finite values replace special ones, or else ordinary values do; these may be to blame in
     turn. Departures whose keys are `kept` stay.
     """
     needed = set(kept)

@@ -1,4 +1,4 @@
-"""What a verdict on a case says of the obligations that the case tries."""
+"""The outcome that a verdict on a case means for the obligations that the case tries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a right kernel runs in Triton's interpreter, which tells a large case from a hang."""
+"""The speed of a right kernel in Triton's interpreter, which tells a large case from a hang."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class InterpreterPace:
         self.is_slow = False
 
     def learn(self, expectation: Expectation, verdict: Verdict, seconds: float | None) -> None:
-        """Learn from what a call took."""
+        """Learn from the duration of a call."""
         if not (self._is_interpreted and isinstance(verdict, Passed)) or seconds is None:
             return
         elements = _elements(expectation)

@@ -27,7 +27,7 @@ class Plan:
         budget_s: wall time allowed for the whole candidate; None means ten such calls.
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
-        again: whether right cases are called again, which shows what calls leave behind.
+        again: whether right cases are called again, to show state that calls leave behind.
         forgiving: whether right cases suffice, though others were not answered or not tried; only
             an audit of exploits shows what that would let pass.
         compile: whether every launch is also compiled for the runner's targets.

@@ -136,7 +136,7 @@ def depends(
     *,
     config: int,
 ) -> bool:
-    """Whether some wrong element changes with what a verdict of that kind blames."""
+    """Whether some wrong element changes with the cause that this kind of verdict names."""
     wrong = wrong_elements(expectation, ruling)
     return any(
         any(bool((w & c).any()) for w, c in zip(wrong, changed, strict=True))

@@ -39,15 +39,15 @@ from kerneltruth.tasks.spec import Task
 
 # An obligation whose cases are refused this often, and never held, is not tried again.
 REFUSALS = 3
-# Cases that fail alike without what they depart in: after this many it is not tried alone again.
+# After this many cases that fail alike without their departure, it is not tried alone again.
 ALIKE = 2
 # No other departure's cases differ as much, so it takes two to tell whether a kernel fails always.
 VARIED: frozenset[Obligation] = frozenset({"shapes"})
-# What every case tries, whatever it departs in.
+# Obligations that every case tries, whatever its departures.
 ALWAYS_TRIED: frozenset[Obligation] = frozenset({"published", "interface", "memory", "repeatable"})
 # An obligation whose cases PyTorch's operator rejects this often does not apply.
 REJECTIONS = 3
-# What an operator may have no meaning for: it rejects any of it alike.
+# Obligations that may be meaningless for an operator, which then rejects all their cases.
 OUTSIDE: frozenset[Obligation] = frozenset({"specials", "empty"})
 LEFT_OUT = "left out by the chosen dtypes or strategies"
 SAME_WITHOUT = "fails alike without it"
@@ -304,7 +304,7 @@ class ProfileBuilder:
             return blamed
         self._count_failure(blamed.key, judgement)
         if not causes and blamed.key != "repeatable":
-            # Whatever is wrong there is wrong on the published inputs, too.
+            # The same fault shows on the published inputs.
             self._count_failure("published", judgement)
         return blamed
 
@@ -324,7 +324,7 @@ class ProfileBuilder:
         return None if first is None else self._failures[first]
 
     def undecided(self) -> Iterator[tuple[str, Verdict | None]]:
-        """What decides and was not tried, with why its cases were not judged.
+        """The deciding obligations that were not tried, and why their cases were not judged.
 
         What the plan leaves out decides nothing.
         """

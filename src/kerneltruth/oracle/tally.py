@@ -110,7 +110,7 @@ class Tally:
         )
 
     def count_form(self) -> None:
-        """Where no value is wrong: cases in which the form of results is, promised ones if any."""
+        """If no value is wrong: the cases with results of a wrong form, promised ones if any."""
         forms = [n for n in self.noted.values() if n.mismatch.kind != "shape"]
         noted = max(forms, key=lambda n: n.core.total(), default=None)
         if noted is None:
@@ -142,7 +142,7 @@ class Tally:
         return Unrefereeable(reason="no case fits the plan")
 
     def _not_answered(self) -> UnsupportedHere | Infra:
-        """Cases that the child did not answer, by its own account, leave no pass."""
+        """A child that says it could not answer some cases cannot pass."""
         verdict = self.unanswered[0]
         if not self.passed:
             return verdict

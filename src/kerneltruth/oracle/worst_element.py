@@ -1,4 +1,4 @@
-"""What tells a wrong value from a wrong size: the worst element's inputs at the published sizes."""
+"""Tell a wrong value from a wrong size: try the worst element's inputs at the published sizes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A candidate of several files as one source text, which anything that takes a source takes.
 
 The text holds the files. Run as a module, it writes them beside itself, imports the entry's module
-from there, and so defines the entry. Whoever reads a candidate's source, reads that of its files.
+from there, and so defines the entry. Reading the candidate's source therefore reads all its files.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def parsed(source: str) -> ast.Module:
         name = todo.pop()
         if name in modules and name not in trees and words(modules[name]) <= left:
             left -= words(modules[name])
-            # What is no Python fails where it is imported.
+            # A file that is not Python fails when it is imported.
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
                 trees[name] = parsed_text(modules[name], name)
                 todo += _imported_by(name, trees[name])

@@ -23,7 +23,7 @@ from kerneltruth.runner.wire import decode, encode
 KEPT_OUTPUT = 8 * 1024
 MOST_OUTPUT = 16 * 2**20
 LARGEST_ANSWER = 2 * 2**30
-# What a child says beside its results is short; parsed JSON takes many times its length.
+# A child's messages are short, apart from results; parsed JSON takes many times its length.
 LARGEST_HEADER = 2 * 2**20
 _CHUNK = 2**20
 _LAST_WORDS_S = 2.0
@@ -208,7 +208,7 @@ class Link:
             self._read_packet()
         if self._wire.fileno() in ready:
             return True
-        # Only now: an answer that was sent before the end still counts.
+        # Last, because an answer sent before the end still counts.
         if self._death is not None:
             raise Ended(self._death)
         if not ready and left <= 0:
@@ -253,7 +253,7 @@ class Link:
                     self._signal(signal.SIGSTOP)
         if "gone" in packet:
             self._gone = True
-        # The first reason stands: what was killed for taking too much then dies by a signal.
+        # The first reason stands: a child killed for taking too much then dies by a signal.
         self._death = self._death or _end(packet)
 
     def _hung_up(self) -> None:

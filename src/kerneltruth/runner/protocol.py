@@ -25,8 +25,8 @@ from kerneltruth.runner.timing.messages import (
     Supply,
 )
 
-# What becomes of the candidate's own kernels in a call: they run; they run, and what works is
-# counted; they are launched and counted, and do nothing.
+# How the candidate's own kernels run in a call: normally; counted with all other work; or counted
+# without doing anything.
 Kernels = Literal["run", "count", "idle"]
 ITEMSIZE = {
     "complex128": 16,
@@ -222,7 +222,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRun:
-    """What did work in a call, and how often.
+    """A kernel or operator that did work in a call, and how often.
 
     Attributes:
         module: file of the kernel, or namespace of the operator.

@@ -1,4 +1,4 @@
-"""Read files that anyone may have put there: regular ones alone, which end."""
+"""Read files that anyone may have put there: only regular files, whose reading ends."""
 
 from __future__ import annotations
 

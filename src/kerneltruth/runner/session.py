@@ -26,7 +26,7 @@ from kerneltruth.runner.protocol import (
 Mode = Literal["run", "compile", "time", "time_compiled"]
 
 CALL_S = 30.0
-# What results may take where nothing is known of them, beside eight times their inputs.
+# Bytes that unknown results may take, beside eight times their inputs.
 _RESULTS = 128 * 2**20
 
 

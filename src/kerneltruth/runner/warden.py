@@ -143,8 +143,7 @@ def _watch(
         if over is not None:
             _say(channel, {"over": over})
         if over is not None or channel.fileno() in ready or os.getppid() != zygote:
-            # Its death leaves only processes that it started, usually none, for `kill_tree` to
-            # find.
+            # After its death, `kill_tree` finds only processes that it started, usually none.
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return

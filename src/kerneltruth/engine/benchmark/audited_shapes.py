@@ -16,11 +16,11 @@ from kerneltruth.engine.benchmark.shape_document import (
 # A tie says that two copies are equal only as far as its interval reaches.
 WIDEST = 0.02
 EAGER = "eager"
-# What is not wrong with the clock, if it is said why.
+# Outcomes that are no fault of the clock, if a reason is given.
 STATED = frozenset(
     {"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND, PROCESSES_DIFFER}
 )
-# Outcomes that may be otherwise the next time; others would only go the same way again.
+# Outcomes that may differ the next time; others would only repeat.
 RETIMED = frozenset({"faster", "slower", "unresolved", "suspect"})
 
 
@@ -100,7 +100,7 @@ def _outcome(shape: ShapeTimes) -> tuple[str, str]:
 
 
 def better(before: list[AuditedShape] | None, now: list[AuditedShape]) -> list[AuditedShape]:
-    """Shapes of both times: those that were a tie before stay it."""
+    """Shapes of both passes; ties of the first pass stay ties."""
     merged = {s.shape: s for s in before or ()}
     ties = {name for name, s in merged.items() if s.outcome == "tie"}
     merged |= {s.shape: s for s in now if s.shape not in ties}

@@ -22,7 +22,7 @@ from kerneltruth.tasks.spec import Task
 COMPILED = {
     "eager": None,
     "compile": "default",
-    # Without graphs of its own: calls of all sides are captured, or of none.
+    # Without graphs of its own: either the calls of all sides are captured, or none.
     "compile_max_autotune": "max-autotune-no-cudagraphs",
 }
 BASELINES = (*COMPILED, "control")

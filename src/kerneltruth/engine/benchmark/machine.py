@@ -1,4 +1,4 @@
-"""What is known of the machine that times: its limits, its noise, and what disturbs it.
+"""Facts of the timing machine: its limits, its noise, and what disturbs it.
 
 Limits and noise are measured once per device and driver, and kept beside the compiled kernels.
 """
@@ -50,8 +50,8 @@ from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-# Kernels whose copies are timed against each other, with the shape: those that take few
-# microseconds, where noise has other reasons, and longer ones.
+# Kernels whose copies are timed against each other, with the shape: kernels of a few microseconds,
+# whose noise has other causes, and longer ones.
 NULL_KERNELS = (
     (("kernelbenchx/relu", 0), ("kernelbenchx/softmax", 0)),
     (
@@ -74,7 +74,7 @@ class Noise:
 
     Attributes:
         seconds: of a call of the shortest of these kernels.
-        half_width: what intervals lack without it, in logs, beyond what their scatter tells.
+        half_width: how much wider intervals must be than their scatter says, in logs.
     """
 
     seconds: float
@@ -85,7 +85,7 @@ class Noise:
 def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
     """Kernels against copies of themselves, each copy in a process of its own.
 
-    What was disturbed is no noise of the machine: blocks are repeated as always.
+    Disturbances are not the machine's noise: disturbed blocks are repeated as always.
     """
     found = []
     for kernels in NULL_KERNELS:
@@ -135,7 +135,7 @@ def _null_intervals(benchmark: InterleavedBenchmark) -> list[Interval]:
                 )
                 for block in benchmark.blocks
             ],
-            # What the scatter tells is not measured once more.
+            # The scatter is not counted twice.
             noise_floor=0.0,
         )
         for one, other in itertools.combinations(names, 2)
@@ -149,7 +149,7 @@ USUAL_LAUNCH_S = 5e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """What was measured of a device."""
+    """The measured facts of a device."""
 
     ceilings: Ceilings
     noise: tuple[Noise, ...]
@@ -171,7 +171,7 @@ class NearLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineNearLimit:
-    """The same of a baseline: its launches, and what is odd about its time."""
+    """The same for a baseline, with its launches and what is odd about its time."""
 
     efficiency: float | None = None
     launches: int | None = None
@@ -236,7 +236,7 @@ class Machine:
             return NearLimit()
         made = self._floor(task, case)
         flags = []
-        # What sets the limit is costly to find, and it lies below the floor.
+        # Finding what sets the limit is costly, and the limit lies below the floor.
         if made.efficiency(seconds) > 1 and impossible(seconds, self._limit(task, case)):
             flags.append("below_floor")
         advice = advise(seconds, made, self.facts.ceilings, launch_s=launch_s, binaries=binaries)

@@ -34,7 +34,7 @@ class DeviceMemory(Protocol):
         ...
 
     def finish(self) -> None:
-        """Wait for what this process has asked the device for: it goes on after the asking."""
+        """Wait for the device: it still works on this process's requests."""
         ...
 
 

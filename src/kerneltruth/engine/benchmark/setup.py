@@ -100,7 +100,7 @@ class TimingSetup:
         if not expected or not all(spotwise(self.task, e) for e in expected):
             return ()
         shapes = {tuple(want.shape for want in e.outputs) for e in expected}
-        # What is selected by values has another shape in each call.
+        # Results selected by value have another shape in each call.
         fixed = self.task.foreign or output_shapes(self.task, self.case) is not None
         return tuple(map(math.prod, shapes.pop())) if fixed and len(shapes) == 1 else ()
 

@@ -161,7 +161,7 @@ def _us(seconds: float | None) -> float | None:
 
 @dataclass(slots=True, kw_only=True)
 class Measured:
-    """What benchmarks on the task's shapes have shown, until one failed.
+    """The results of benchmarks on the task's shapes, until one failed.
 
     Attributes:
         times: what is known of the candidate apart from them: how it ended, and its first calls.
@@ -195,7 +195,7 @@ def times_of(
 ) -> CandidateTimes:
     """Return what was measured, before beaten baselines are timed again.
 
-    Baselines got ready in `ready_s`; the first task of a part has those of all.
+    Baselines got ready in `ready_s`; the first task of a part carries the seconds of all.
     """
     peaks = [{s.name: s.peak_bytes for s in f.benchmark.sides} for f in measured.benchmarks]
     others = dict.fromkeys(name for p in peaks for name in p if name != CANDIDATE)

@@ -1,4 +1,4 @@
-"""What schedulers share: jobs go in, a stream of events comes out, and nothing else is known."""
+"""The protocol of schedulers: jobs go in, and a stream of events comes out."""
 
 from __future__ import annotations
 

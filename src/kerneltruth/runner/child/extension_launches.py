@@ -1,7 +1,7 @@
 """Launches that a candidate's own shared objects make: its CUDA C++, and templates within it.
 
-What nvcc compiles calls the CUDA runtime through a table of addresses that the dynamic linker has
-filled in. While a call is watched, the entries of launching functions lead here; each launch is
+Code that nvcc compiles calls the CUDA runtime through a table of addresses that the dynamic linker
+has filled in. While a call is watched, the entries of launching functions lead here; each launch is
 reported and made, or not made. Libraries such as cuBLAS launch through tables of their own, which
 stay as they are. On a machine of another kind than Linux on x86-64 or AArch64 nothing is seen.
 """
@@ -42,7 +42,7 @@ _READ_WRITE = 3
 _WORD = ctypes.c_uint64
 
 NAMELESS = "(unnamed)"
-# Told of a launch by its kernel's demangled name and the object's path; whether to make it.
+# Receives a launch's demangled kernel name and the object's path; returns whether to make it.
 Asked = Callable[[str, str], bool]
 
 
@@ -178,7 +178,7 @@ def _name(library: ctypes.CDLL, function: str, kernel: int) -> str:
 def _runtimes_name(library: ctypes.CDLL, address: int) -> bytes | None:
     name = ctypes.c_char_p()
     with contextlib.suppress(AttributeError):
-        # What the runtime refuses it reports at the next check, which is the candidate's.
+        # The runtime reports a refusal at the next check, which is the candidate's.
         if library.cudaPeekAtLastError() == 0:
             if not library.cudaFuncGetName(ctypes.byref(name), ctypes.c_void_p(address)):
                 return name.value

@@ -1,8 +1,8 @@
 """Count what a call runs: launches of the candidate's own kernels, and operators of PyTorch.
 
-Own is what the candidate's source brings, whatever file it lies in; kernels of installed packages,
-and what Inductor generates, are not. The judge asks for one call in which all is counted, and for
-one in which own kernels do nothing: their launches are counted and not made.
+A kernel is its own if the candidate's source brings it, in whatever file. Kernels of installed
+packages and Inductor's generated ones are not. The judge requests one call in which everything is
+counted, and one in which own kernels do nothing: their launches are counted but not made.
 """
 
 from __future__ import annotations

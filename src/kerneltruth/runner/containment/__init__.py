@@ -1,4 +1,4 @@
-"""Containment: what the kernel of the system keeps a child from, in three levels.
+"""Containment: what the system's kernel forbids a child, in three levels.
 
 `process`: no new privileges, no capabilities, limits on resources. `syscalls`: a seccomp filter
 besides. `strict`: besides that, Landlock lets the child open only the files that it needs.

@@ -1,4 +1,4 @@
-"""Levels of containment: which this machine offers, found out by trying, and how one is applied."""
+"""Levels of containment: try which ones this machine offers, and apply one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remembers what an operation of the language makes of its arguments' types.
+"""Remember how an operation of the language treats its arguments' types.
 
 Between `a + b` and the one NumPy call that it takes lie the language's rules: promotion,
 broadcasting, implicit conversions. They look at types and constants alone, for the compiler has

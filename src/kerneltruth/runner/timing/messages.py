@@ -31,7 +31,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareInputs:
-    """What timed calls take their inputs from; forgets what was in the slot before.
+    """Supplies that timed calls take their inputs from; replaces the slot's earlier supplies.
 
     Attributes:
         slot: one of several such stocks in one child; later messages name it too.

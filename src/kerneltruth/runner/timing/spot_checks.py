@@ -27,10 +27,10 @@ _dtype = _base.dtype.__get__  # type: ignore[attr-defined]
 
 
 class SpotRecorder:
-    """What is kept of the sampled calls.
+    """The kept elements of the checked calls.
 
     Attributes:
-        sources: by row of a sampled call, the row whose contents it gets.
+        sources: by row of a checked call, the row whose contents it gets.
     """
 
     def __init__(self, request: SpotCheck, device: torch.device, like: Any) -> None:
