@@ -1,4 +1,4 @@
-"""A candidate compared with each baseline: the ratio of their times, and what it supports."""
+"""Compare a candidate with each baseline: the ratio of their times, and what it supports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kerneltruth.clock.statistics.summary import (
     time_interval,
 )
 
-# By how much, in logs, two processes may differ at the same work where calls wait for their host:
+# How much, in logs, two processes with the same work may differ if calls wait for their host:
 # `audit --suite kernelbenchx --timed` has shown 29%.
 HOST_NOISE = 0.3
 
@@ -51,7 +51,7 @@ def candidate_times(benchmark: Measurements) -> Interval:
 def comparisons(benchmark: Measurements, *, noise_floor: float | None) -> tuple[Comparison, ...]:
     """Compare the candidate with each other side, in order; `noise_floor` as for `ratio_interval`.
 
-    Where calls wait for their host, what differs between processes is `HOST_NOISE`.
+    If calls wait for their host, processes differ by up to `HOST_NOISE`.
     """
     suspect = is_suspect(benchmark)
     found = []
@@ -82,9 +82,9 @@ def nearly_tied(found: Sequence[Comparison], near_tie: float) -> tuple[str, ...]
 
 
 def confirmed(first: Comparison, second: Comparison) -> Comparison:
-    """Combine the looks in two pairs of processes: a claim is one that both make.
+    """Combine the results of two pairs of processes: a claim holds only if both make it.
 
-    The interval holds both of theirs, since what differs between processes is in neither.
+    The interval contains both of theirs, since neither includes the difference between processes.
     """
     one, other = first.ratio, second.ratio
     both = Interval(

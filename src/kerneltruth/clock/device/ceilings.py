@@ -1,4 +1,4 @@
-"""What a device does at most, measured: copies, reads, and matrix products in each format.
+"""Measure a device's highest rates: copies, reads, and matrix products in each format.
 
 Measured in a child, like everything that touches a device; the source below runs there.
 """

@@ -25,10 +25,10 @@ _REASONS = {
     0x80: "hw_power_brake",
     0x100: "display_clock_setting",
 }
-# For so long the same processes on a device are taken to belong to the same people.
+# Seconds for which the same processes on a device are assumed to have the same owners.
 LOOK_AGAIN_S = 1.0
-# Fields that count how long each has held clocks down since the driver was loaded, so that nothing
-# between two readings is missed (NVML_FI_DEV_CLOCKS_EVENT_REASON_*).
+# Fields that count how long each reason has held clocks down since the driver was loaded, so that
+# nothing between two readings is missed (NVML_FI_DEV_CLOCKS_EVENT_REASON_*).
 _COUNTERS = {
     74: "sw_power_cap",
     269: "sw_thermal_slowdown",
@@ -53,8 +53,8 @@ def chosen(
     Args:
         index: N of `cuda:N`.
         present: all GPUs, in NVML's order.
-        visible: `CUDA_VISIBLE_DEVICES`: numbers, or UUIDs that may be cut short; what follows an
-            entry that is neither does not count. None means that it is not set.
+        visible: `CUDA_VISIBLE_DEVICES`: numbers, or UUIDs that may be cut short; an entry that is
+            neither ends the list. None means that it is not set.
         by_address: whether `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. If it is not, CUDA puts the
             fastest first, and numbers mean something only among GPUs of one kind.
     """
@@ -199,8 +199,8 @@ class NvmlTelemetry:
 def strangers(seen: Collection[int], ours: Callable[[], Collection[int]]) -> int:
     """Return how many of the processes on a device are not ours.
 
-    In a container NVML may report the host's process ids, which match none of ours. Then as many as
-    we have count as ours, which may miss another process.
+    In a container NVML may report the host's process ids, which match none of ours. Then as many
+    processes as we have count as ours, which may hide another one.
     """
     own = set(ours())
     known = own & set(seen)

@@ -1,8 +1,8 @@
 """The device's state beside the measurement: clocks, temperature, power, other processes.
 
 Clocks cannot be locked on a rented machine, so they are read around each block, through NVML, and
-a block during which they moved, or were held down, is measured again. What NVML reports is read in
-`nvml`; what it means is decided here, by `disturbed`, which is pure.
+a block during which they moved, or were held down, is measured again. `nvml` reads NVML's reports;
+`integrity.disturbance.disturbed` interprets them, and is pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Reading:
         throttle: why clocks are not at their highest, by NVML's names.
         held_down: how long each of some reasons has held clocks down, in units of the driver's,
             ever growing.
-        others: processes that compute on the device and are none of ours.
+        others: processes that compute on the device and are not ours.
         at: seconds on the judge's monotonic clock.
     """
 

@@ -1,1 +1,1 @@
-"""What makes a batch count, and what makes the judge doubt a candidate."""
+"""Decide whether a batch counts, and whether the judge doubts a candidate."""

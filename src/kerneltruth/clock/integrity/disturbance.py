@@ -16,12 +16,12 @@ HARMFUL = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_powe
 
 
 def disturbed(before: Reading | None, after: Reading | None) -> str | None:
-    """Return why what ran between two readings does not count, or None if it does.
+    """Return why work between two readings does not count, or None if it does.
 
     - Clocks were held down by heat, by the power supply or by a slowdown of the hardware.
-    - The clock of the multiprocessors moved by more than 2%, or the memory's at all. The power cap
-      that a large kernel runs into is named then; alone it is no disturbance. Readings of an idle
-      device have no say, since it clocks down by itself.
+    - The clock of the multiprocessors moved by more than 2%, or the memory's at all. A large
+      kernel's power cap is then named too; alone it is no disturbance. Readings of an idle device
+      are ignored, since it clocks down by itself.
     - Another process computes on the device.
     """
     if before is None or after is None:
@@ -63,7 +63,7 @@ class DisturbanceDetector:
         self.readings: list[Reading] = []
 
     def __call__(self) -> str | None:
-        """Say why what ran since the last call does not count; None at the first."""
+        """Say why work since the last call does not count; None at the first call."""
         before, self._last = self._last, self._telemetry.read()
         if self._last is not None:
             self.readings.append(self._last)

@@ -1,4 +1,4 @@
-"""Choose the calls of a batch that are spot-checked, and what is kept of them.
+"""Choose the calls of a batch that are spot-checked, and the elements kept of each.
 
 Only the last call of a batch is graded in full. A candidate that skips a tenth of the calls would
 survive a few such checks; keeping some elements of many calls is cheap. Known inputs arrive right
@@ -21,7 +21,7 @@ from kerneltruth.runner.timing.messages import SpotCheck
 # output.
 MOST_CALLS = 32
 SPOTS = 1024
-# With more calls, half are checked: then a result left over from the previous call is mostly wrong.
+# Of more calls, half are checked: a result left over from the previous call is then mostly wrong.
 FEW = 8
 # After the first blocks, each block is followed by a checked batch with probability one in this
 # many.

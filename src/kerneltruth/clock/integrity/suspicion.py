@@ -19,12 +19,12 @@ from kerneltruth.clock.statistics.summary import (
     slope,
 )
 
-# How much longer batches may be on the judge's clock than events admit, beyond both intervals.
+# How much longer batches may take on the judge's clock than by events, beyond both intervals.
 MORE_S = 1e-4
 SHARE = 0.03
-# How much more a batch may cost around its calls than it does with the baselines.
+# How much more overhead a batch may have than batches of the baselines.
 AROUND_S = 3e-4
-# A batch's calls cannot have taken less than nothing.
+# A batch's calls cannot have taken negative time.
 LEAST_S = 1e-9
 
 
@@ -92,8 +92,9 @@ def is_suspect(benchmark: Measurements) -> bool:
 def _claimed(batches: Sequence[Batch]) -> float:
     """Return seconds of a call by the events; of one call more, if a batch had a head start.
 
-    Where the host is slower than the device, a batch takes its time, less what it was ahead: a call
-    more takes all of it, on either clock. What the child says of its host excuses nothing.
+    If the host is slower than the device, a batch takes the host's time less the head start. One
+    more call takes all of the host's time, on either clock. The child's claims about its host
+    excuse nothing.
     """
     line = slope([batch.calls for batch in batches], [batch.device_s for batch in batches])
     return max(median(batch.per_call_s for batch in batches), line.per_call_s)
@@ -135,8 +136,8 @@ def _longer(benchmark: Measurements) -> float:
     return min(max(median(seen), 0.0), MORE_S) if seen else 0.0
 
 
-# By which share a baseline may be slower beside a candidate than without it; and where the device's
-# power limits them, which a candidate may rightly use more of.
+# How much slower a baseline may be beside a candidate than without it, as a share; and the same if
+# the device's power limits them, since a candidate may rightly use more power.
 HINDERED = 0.03
 HINDERED_CAPPED = 0.1
 

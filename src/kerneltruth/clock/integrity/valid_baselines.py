@@ -1,4 +1,4 @@
-"""Whether a baseline is one: it runs on the task's device, in no absurd time for what it does."""
+"""Whether a baseline is valid: it runs on the task's device, and in a plausible time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def host_bound(ran: Operators, seconds: float, *, floor_s: float, launch_s: floa
 
 
 class NotValid(SideError):
-    """A baseline is none: where it runs, or how long it takes, says so."""
+    """A baseline is not valid, because of where it runs or how long it takes."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(name, Observation(ended="returned", message=why))

@@ -1,1 +1,1 @@
-"""What judge and child say to each other while calls are timed."""
+"""The protocol between judge and child while calls are timed."""

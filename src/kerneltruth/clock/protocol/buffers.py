@@ -14,7 +14,7 @@ MOST_BUFFERS = 768
 # A batch of the slowest side takes at most this long, unless two calls take longer.
 LONGEST_BATCH_S = 0.2
 GROUPS = 8
-# Below this many, calls are made one by one: batches of one-call graphs scatter twice as much.
+# With fewer calls, no graphs are used: batches of one-call graphs scatter twice as much.
 LEAST_CAPTURED = 2 * GROUPS
 # Aim to spot-check groups that hold this many captured calls together. With few checked calls, a
 # candidate that skips one call in ten while it is captured would often pass.

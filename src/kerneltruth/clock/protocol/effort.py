@@ -1,4 +1,4 @@
-"""What timing one case may cost, and how narrow its intervals must be."""
+"""The cost limit of timing one case, and the width that its intervals must reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kerneltruth.errors import InternalError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What a benchmark may cost, and how narrow its intervals must be.
+    """The cost limit of a benchmark, and the width that its intervals must reach.
 
     Attributes:
         batch_s: device time of the longest batches, where memory suffices for it.

@@ -22,7 +22,7 @@ from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents(Sequence[dict[str, Choice]]):
-    """What the tensors of many calls hold: of each call a choice by name.
+    """The contents of the tensors of many calls: for each call, a choice by name.
 
     Attributes:
         calls: how many; a task may have no tensors that move.
@@ -55,9 +55,9 @@ class Contents(Sequence[dict[str, Choice]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchInputs:
-    """What the calls of a benchmark take: arguments in order, and the pools behind them.
+    """The inputs of a benchmark's calls: arguments in order, and the pools behind them.
 
-    `held` keeps what the arguments name by path.
+    `held` keeps the files that arguments name by path.
     """
 
     arguments: tuple[Supply | ScalarArgument, ...]
@@ -110,7 +110,7 @@ class BenchInputs:
         )
 
 
-# Bytes of a pool from which on children read it where it lies.
+# Children read pools of at least this many bytes in place.
 SHARED_FROM = 2**20
 
 

@@ -1,4 +1,4 @@
-"""What a call of a baseline ran, as its child has counted."""
+"""The operators that a baseline's call ran, as its child counted them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kerneltruth.runner.protocol import Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operators:
-    """What a call of a baseline ran; see `runner.child.operators`.
+    """The operators that a baseline's call ran; see `runner.child.operators`.
 
     Attributes:
         launches: operators with results on the device; each launches a kernel at least.

@@ -64,7 +64,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownResult:
-    """The result of a batch's final call: `at` says on which inputs, `seen` what it gave."""
+    """The result of a batch's final call: `at` are its inputs, `seen` its results."""
 
     at: dict[str, Choice]
     seen: Observation
@@ -80,7 +80,7 @@ class SideError(Exception):
 
 
 class Readiness(Enum):
-    """What a side's child holds for the calls of a benchmark."""
+    """What a side's child has ready for a benchmark's calls."""
 
     NEW = "nothing"
     COMPILED = "inputs, and the entry has compiled"
@@ -89,7 +89,7 @@ class Readiness(Enum):
 
 
 class ChildEvent(Enum):
-    """What changes the readiness of a side."""
+    """An event that changes a side's readiness."""
 
     WARMED_UP = "its first two calls are done"
     ALLOCATED = "buffers for batches are allocated"
@@ -120,7 +120,7 @@ class Graphs(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Side:
-    """One side of a benchmark, and what is known of it.
+    """One side of a benchmark, and its state.
 
     Attributes:
         slot: where its child keeps this benchmark's buffers.
@@ -201,7 +201,7 @@ class Side:
 
 
 class Measurements(Protocol):
-    """What was measured so far; see `schedule.benchmark.InterleavedBenchmark`."""
+    """The measurements so far; see `schedule.benchmark.InterleavedBenchmark`."""
 
     @property
     def sides(self) -> Sequence[Side]:

@@ -1,7 +1,7 @@
-"""What bounds a kernel and what that suggests, as data: a regime, its numbers, and remarks.
+"""Advice on a kernel as data: the regime that bounds it, its numbers, and remarks.
 
-A remark states what was measured or counted and what follows from it. It never guesses at code that
-was never measured.
+A remark states a measurement or count and its consequence. It never guesses about code that was not
+measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXCESS_TRAFFIC = 1.5
 
 
 class StaticFacts(Protocol):
-    """What is known of a compiled kernel; `runner.protocol.Binary` is one."""
+    """Static facts of a compiled kernel, such as a `runner.protocol.Binary`."""
 
     @property
     def kernel(self) -> str:

@@ -1,4 +1,4 @@
-"""What a call must write and read, asked of the task's own reference."""
+"""Bytes that a call must write and read, found with the task's own reference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def output_shapes(task: Task, case: Case) -> tuple[tuple[int, ...], ...] | None:
             }
             result = task.reference(**task.keywords(tensors, settings, task.reference))
     except Exception:
-        # Whatever torch raises for what it cannot do without values; the outputs then do not count.
+        # Torch raises various errors where it needs values; the outputs then do not count.
         return None
     outputs = result if isinstance(result, tuple | list) else (result,)
     shapes = tuple(tuple(o.shape) if isinstance(o, Tensor) else () for o in outputs)
@@ -99,7 +99,7 @@ def _shares(task: Task, inputs: Inputs) -> Mapping[str, float]:
         for name, t in inputs.tensors.items()
     }
     real = {n: t for n, t in wide.items() if t is not None and t.requires_grad and t.numel()}
-    # Those that the operator writes in place must not be leaves of the graph.
+    # Inputs that the operator writes in place must not be leaves of the graph.
     passed = {n: t * 1 if t is not None and t.requires_grad else t for n, t in wide.items()}
     try:
         result = task.reference(**task.keywords(passed, inputs.scalars, task.reference))

@@ -1,4 +1,4 @@
-"""The speed of light: what a task must move and compute, and how fast a device at most does so.
+"""The speed of light: the work that a task requires, and the least time a device needs for it.
 
 A roofline (Williams, Waterman and Patterson, 2009): the floor of a call is the larger of its bytes
 over the device's copy rate and its operations over the device's rate in the format it may use.
@@ -27,12 +27,12 @@ Regime = Literal["memory", "compute", "launch", "latency"]
 
 FORMATS = ("float64", "float32", "tf32", "float16", "bfloat16", "int8", "float8_e4m3fn")
 
-# The share of a rate from which on a kernel is said to be bound by it; Nsight Compute's
+# A kernel that reaches this share of a rate is said to be bound by it; Nsight Compute's
 # speed-of-light rule draws the line at the same place.
 BUSY = 0.6
-# The share of a call's time from which on launching it is what takes the time.
+# A call that spends this share of its time on launching is bound by launches.
 LAUNCH_SHARE = 0.5
-# By how much the measured rate of ordinary arithmetic may be exceeded.
+# How far a kernel may exceed the measured rate of ordinary arithmetic.
 PLAIN_AT_MOST = 1.05
 
 # In a product of float32 values: float16 has as many bits of mantissa as TF32, so a bound that
@@ -44,7 +44,7 @@ _ADMITTED = {
     "bfloat16": ("float16", "bfloat16"),
 }
 
-# What `limit_of` leaves to measured rates, which may lie below what the device can do.
+# The margin in `limit_of`: measured rates may lie below the device's true ones.
 MARGIN = 0.75
 # Reading alone goes faster than copying, which turns the bus around; used where only copying was
 # measured.
@@ -62,7 +62,7 @@ _WHOLE = ("real", "weight", "float32", "int8", "symmetric", "spd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """What a device was measured to do at most.
+    """The highest measured rates of a device.
 
     Attributes:
         copy_bytes_per_s: bytes read plus bytes written by a copy far larger than the L2 cache.
@@ -92,7 +92,7 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one call of a case has to do.
+    """The work that one call of a case requires.
 
     Attributes:
         bytes: moved at least: the task's own count, or each input once and each output once.
@@ -176,7 +176,7 @@ def floor(
 ) -> Floor:
     """Return the floor of one call.
 
-    Cold inputs come from memory; otherwise what fits into the L2 cache costs nothing.
+    Cold inputs come from memory; otherwise, data that fit into the L2 cache cost nothing.
     """
     work = work_of(task, case, output_bytes=output_bytes)
     moved = work.bytes if cold else max(work.bytes - ceilings.l2_bytes, 0)

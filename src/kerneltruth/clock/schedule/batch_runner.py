@@ -46,14 +46,14 @@ from kerneltruth.runner.timing.messages import (
     Supply,
 )
 
-# Once a call claims less than the judge's time by this factor, claims no longer size batches.
+# If claims are below the judge's time by this factor, they no longer determine batch sizes.
 MOST_UNDERSTATED = 8
 # At most this many estimates of a call's time without its host.
 MOST_ESTIMATES = 3
 # Keep the device busy at least this long before a batch's first call: a host that has just woken
 # takes much of it to enqueue that call, and the share differs from process to process.
 HEAD_START_S = 5e-4
-# And at most this long, where a host enqueues calls more slowly than the device runs them.
+# And at most this long, if a host enqueues calls more slowly than the device runs them.
 MOST_HEAD_START_S = 2e-2
 # A host that takes this many times longer for a batch gets the longest head start at once.
 HOPELESS = 2
@@ -133,8 +133,8 @@ class BatchRunner:
     def estimate_call(self, side: Side) -> None:
         """Estimate the seconds of a call (`warm_up_s`, `launch_s`) by ever longer batches.
 
-        A host that has been waiting is slow for a moment. While the device may have waited for it,
-        the estimate is repeated with a longer head start.
+        A host that has been waiting is slow for a moment. The estimate is repeated with a longer
+        head start while the device may have waited for the host.
         """
         # Long calls need no second estimate, and hosts that wait for the device in each call do
         # not get ahead of it.
@@ -254,7 +254,7 @@ class BatchRunner:
     def tune_head_start(
         self, side: Side, order: Sequence[int], batch: Batch, *, graphs: bool, first: bool
     ) -> None:
-        """Find the head start that a side needs, by this batch and others like it.
+        """Find the head start that a side needs, from this batch and similar ones.
 
         The `first` batch on new buffers does not count: it allocates memory, or brings graphs to
         the device, and takes longer than any other.
@@ -312,7 +312,7 @@ class BatchRunner:
         )
 
     def show_spot_check(self, side: Side) -> Observation:
-        """Fetch what was kept of the checked calls."""
+        """Fetch the kept elements of the checked calls."""
         return side.do(ShowResult(spot_checks=True, slot=side.slot), self.effort.deadline_s)
 
     def fill(self, side: Side, buffers: Sequence[int], contents: Contents) -> None:

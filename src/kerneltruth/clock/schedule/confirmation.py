@@ -1,4 +1,4 @@
-"""Confirm what looks wrong: doubted claims, and baselines that were beaten.
+"""Confirm doubtful results: claims under suspicion, and beaten baselines.
 
 All sides share a device: work that a candidate leaves there between its batches slows the others.
 So baselines are timed again when the candidate is gone.
@@ -19,7 +19,7 @@ MOST_DOUBLINGS = 2
 # Batches of each baseline; the second number confirms what the first, few by chance fast or slow,
 # has shown.
 FEW_BATCHES, MORE_BATCHES = 3, 16
-# Until a device that was at its power's limit is there again after a pause.
+# Seconds until a device that was at its power limit reaches it again after a pause.
 SETTLE_S = 0.3
 
 
@@ -29,8 +29,8 @@ def resolve_suspicion(
     """Double the blocks while the judge's clock contradicts the candidate's events.
 
     A study times hundreds of candidates, and a busy host blurs that clock. A chance contradiction
-    rarely survives more blocks; false events do. In these blocks a baseline shows what a batch
-    costs beyond its events without any cheating.
+    rarely survives more blocks; false events do. In these blocks, a baseline shows the overhead of
+    an honest batch beyond its events.
     """
     for _ in range(MOST_DOUBLINGS):
         if not is_suspect(benchmark):

@@ -1,4 +1,4 @@
-"""In which order the steps of a benchmark may follow each other."""
+"""The order in which the steps of a benchmark may follow each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Phase(Enum):
 
 
 class BenchmarkStep(Enum):
-    """What a benchmark does next."""
+    """The next step of a benchmark."""
 
     WARM_UP = "have every side compile"
     PREPARE = "estimate calls, allocate buffers, capture graphs"

@@ -1,4 +1,4 @@
-"""Where seconds go, by a word for each part."""
+"""Count the seconds of named parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 
 class Stopwatch(defaultdict[str, float]):
-    """Seconds by what they went into, on the clock `now`."""
+    """Seconds by named part, on the clock `now`."""
 
     def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         super().__init__(float)

@@ -22,7 +22,7 @@ WITHIN = (0.01, 0.05, 0.10)
 
 
 def portability(runs: Sequence[Timed]) -> ComparedSpeed:
-    """Compare what runs have timed."""
+    """Compare the speedups of several runs."""
     names = dict.fromkeys(name for run in runs for name in run)
     found = [k for name in names if (k := _kernel(name, runs)) is not None]
     found.sort(key=lambda k: (-k.spread, k.name))

@@ -45,7 +45,7 @@ LEAST_BLOCKS = 8
 # claimed error: 1/32 instead of 1/20, which 6 blocks can just reach.
 SPENT = 0.625
 
-# Half-width of what differs between processes, over the standard deviation of a pair's blocks.
+# Half-width of the difference between processes, over the standard deviation of a pair's blocks.
 SCATTER = 0.5
 
 # Share of a back-to-back call, and seconds, by which a device time may lie below the slope.
@@ -195,7 +195,7 @@ def enough(
 
 
 def outcome(interval: Interval, *, minimum: float = MINIMUM_EFFECT) -> Outcome:
-    """Return what a ratio's interval supports.
+    """Return the outcome that a ratio's interval supports.
 
     `faster`: the whole interval lies above 1 + minimum. `slower`: it lies below 1 / (1 + minimum).
     `tie`: neither, so that no difference of more than the minimum is shown.
@@ -262,7 +262,7 @@ class Slope:
 
     Attributes:
         per_call_s: the slope of wall seconds over calls.
-        overhead_s: what a batch of calls costs besides, whatever their number.
+        overhead_s: the further cost of a batch, whatever its number of calls.
     """
 
     per_call_s: float
