@@ -1,4 +1,4 @@
-"""Align runs: give each kernel one name in all of them, whatever its file or source has become."""
+"""Align runs: give each kernel one name in all of them, even if its file or source changed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Known = list[dict[str, Result]]
 def aligned(runs: Sequence[dict[str, Result]]) -> Known:
     """Return the results of each run, in which the same name means the same kernel.
 
-    Names hold the place of a submission in its file and the hash of its source. So what has its
-    name in one run alone is looked for in the others: by task and file, because an edit leaves the
-    file; by task and source, because a method that asks again writes other files; then by as much
-    of the end of the file's path as tells it from others, because an edited file may lie elsewhere.
+    Names hold the place of a submission in its file and the hash of its source. A kernel whose name
+    occurs in one run only is therefore searched for in the others: by task and file, because an
+    edit leaves the file; by task and source, because a method that asks again writes other files;
+    then by as much of the end of the file's path as tells it from others, because an edited file
+    may lie elsewhere.
     """
     everywhere = set(runs[0]).intersection(*runs[1:])
     found = [{n: r for n, r in known.items() if n in everywhere} for known in runs]
@@ -38,10 +39,10 @@ def aligned(runs: Sequence[dict[str, Result]]) -> Known:
 def _join(
     found: Known, left: Known, key: Callable[[Result], Hashable], *, first: bool = False
 ) -> None:
-    """Move what several runs have one of by `key` from `left` to `found`, under one name.
+    """Move results with the same `key` in several runs from `left` to `found`, under one name.
 
-    What has no key stays. Where a run has several of a key, `first` takes one of them; otherwise
-    they stay.
+    Results without a key stay. If a run has several results of a key, `first` takes one of them;
+    otherwise they stay.
     """
     by_key: list[dict[Hashable, str]] = []
     for rest in left:
@@ -60,7 +61,7 @@ def _join(
 
 
 def _file(depth: int | None) -> Callable[[Result], Hashable]:
-    """Return what tells a kernel's task and the last parts of its file's path, None means all."""
+    """Return a kernel's task and the last parts of its file's path; None means all parts."""
 
     def key(result: Result) -> Hashable:
         path = PurePath(result.origin)

@@ -88,7 +88,7 @@ def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
     at = np.arange(rows + columns)
     curvature[:, :rows, rows:] = weight
     curvature[:, rows:, :rows] = weight.transpose(0, 2, 1)
-    # The ridge settles what only differences of rows and columns would leave open.
+    # The ridge fixes the offset, which differences of rows and columns leave open.
     curvature[:, at, at] = np.concatenate([weight.sum(2), weight.sum(1)], axis=1) + RIDGE
     gradient = np.concatenate([slope.sum(2), slope.sum(1)], axis=1)
     change = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]

@@ -1,4 +1,4 @@
-"""Deviance of correctness: what category and method explain beyond chance. Pure.
+"""Deviance of correctness: how much category and method explain beyond chance. Pure.
 
 Logistic models of single answers: on category, on method, on both, and with their interaction. The
 saturated likelihood of single answers is 1, so the explained share 1 - D/D0 equals McFadden's R2.

@@ -30,7 +30,7 @@ STAGES = ("call", "exe", "perf")
 OF_DTYPE = "dtypes."
 Standing = Literal["right", "failed", "open"]
 
-# What is counted of each task, in the order of its counts.
+# The counted outcomes of each task, in the order of its counts.
 _COUNTED = ("attempts", "call", "exe", "perf", "call_most", "exe_most", "failed")
 
 
@@ -43,7 +43,7 @@ def _by_profile(result: Result, dtype: str) -> Standing:
     profile = result.profile
     deciding = {k: p.status for k, p in profile.items() if p.decisive}
     if result.judged and not result.correct and not any(s in FAILING for s in deciding.values()):
-        # It does not load, or is wrong in what no obligation asks: while it is timed.
+        # It does not load, or is wrong only while it is timed, which no obligation covers.
         return "failed"
     own = profile.get(f"{OF_DTYPE}{dtype}") or profile.get("published")
     statuses = [status for key, status in deciding.items() if not key.startswith(OF_DTYPE)]
@@ -108,7 +108,7 @@ class _Counts:
             self.not_tried[stage] += not result.tried(stage)
 
     def merge(self, other: _Counts) -> None:
-        """Take in the counts of other attempts."""
+        """Add the counts of other attempts."""
         for task, more in other.tasks.items():
             own = self.tasks.get(task)
             self.tasks[task] = (
@@ -119,7 +119,7 @@ class _Counts:
         self.not_tried.update(other.not_tried)
 
     def rate(self, name: str) -> RateRecord:
-        """One of what is counted, of all attempts."""
+        """The rate of one outcome among all attempts."""
         place = _COUNTED.index(name)
         return rate_of_counts([(row[place], row[0]) for row in self.tasks.values()])
 

@@ -33,7 +33,7 @@ _MAY_BE_EMPTY = ("detail", "contract")
 
 
 def columns(study: Study) -> Columns:
-    """Put every attempt into columns; what was not measured is None.
+    """Put every attempt into columns; None stands for an unmeasured value.
 
     `distinct` and `answer` say which attempts the tables count.
     """

@@ -13,7 +13,7 @@ Group = tuple[str | None, ...]
 
 DTYPE = "dtype"
 METHOD = ("method", "model")
-# What a result has one value of; a dtype is apart, since an attempt is judged in several.
+# Dimensions in which a result has one value. A dtype is not among them: an attempt has several.
 DIMENSIONS: Mapping[str, Callable[[Result], str | None]] = {
     "category": lambda r: r.category,
     "method": lambda r: r.method,
@@ -48,7 +48,7 @@ def grouped(results: Iterable[Result], by: Sequence[str]) -> dict[Group, list[Re
     if not by:
         return {(): list(results)}
     if len(by) == 1:
-        # Most tables have one dimension; 100,000 results make the difference felt.
+        # Most tables have one dimension; with 100,000 results the shortcut matters.
         read = DIMENSIONS[by[0]]
         single: dict[str | None, list[Result]] = {}
         for result in results:
@@ -67,7 +67,7 @@ def ordered(groups: Iterable[Group]) -> list[Group]:
 
 
 def _order(value: str | None) -> tuple[bool, int, str]:
-    """Sort numbers by size, then words; what has no value comes last."""
+    """Sort numbers by size, then words; missing values come last."""
     if value is None:
         return True, 0, ""
     return False, int(value) if value.isdecimal() else 0, value

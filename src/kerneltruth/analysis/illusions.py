@@ -1,7 +1,7 @@
 """Illusions: kernels that a peer's check certifies and the judge rejects. Pure.
 
-All distinct attempts of a study count, in every round. Answers alone would be biased: the round
-that is an answer is chosen by the judge's verdict, which leaves out the very kernels in question.
+All distinct attempts of a study count, in every round. Answers alone would be biased: the judge's
+verdict chooses the round that counts, which leaves out the very kernels in question.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DECIDED = (PASSED, "fail")
 
 
 def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates, ...]:
-    """Count for each check and group how much of what it certifies is wrong."""
+    """Count for each check and group the share of certified kernels that are wrong."""
     rows = []
     groups = grouped((r for r in study.distinct if r.checks), by)
     for check in checks_of(study.distinct):
@@ -143,7 +143,7 @@ def is_caught(bug: Result) -> bool:
 
 
 def silently_broken(result: Result) -> tuple[str, ...]:
-    """Return the obligations that a kernel breaks without a word, whatever the contract asks.
+    """Return the obligations that a kernel breaks silently, whatever the contract asks.
 
     That a result comes from libraries (`kernel`) makes nothing wrong.
     """

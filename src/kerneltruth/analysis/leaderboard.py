@@ -41,7 +41,7 @@ class RankedMethod:
 
     Attributes:
         value: its score; None where it has nothing that the measure counts.
-        count: what counts, of `total`: right answers, fast ones, or right and timed ones.
+        count: how many count, of `total`: right answers, fast ones, or right and timed ones.
         first: its best possible rank: 1 + the number of significantly better methods.
         last: its worst possible rank: all methods - the significantly worse ones.
         tied: number of methods that are neither significantly better nor worse.

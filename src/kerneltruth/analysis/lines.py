@@ -1,4 +1,4 @@
-"""A result line read: JSON's own types in, a `Result` out."""
+"""Turn a result line, in JSON's types, into a `Result`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs read for analysis: attempts as `Result`s, and which of them count.
+"""Read runs for analysis: attempts as `Result`s, and which of them count.
 
 A study may hold several runs. Three sets of attempts matter, each within the one before:
 
@@ -203,7 +203,7 @@ def _sharing(result: Result, first: Result) -> Result:
         dtypes=first.dtypes,
         tags=first.tags,
         finding=first.finding,
-        # What a peer said came with each submission; what was run here was run once.
+        # Peers' recorded results come with each submission; checks that ran here ran once.
         checks={**first.checks, **result.checks},
         profile=first.profile,
         contract=first.contract,

@@ -188,8 +188,8 @@ def debiased(
 ) -> tuple[float, float] | None:
     """Return the percentiles of resamples, less twice their bias.
 
-    A model explains some of any sample by chance, and as much again of a resample: resampled shares
-    have the bias twice. Their spread is kept, with its longer upper side.
+    A model explains part of any sample by chance, and as much again of a resample, so resampled
+    shares have twice the bias. Their spread is kept, with its longer upper side.
     """
     known = resampled[np.isfinite(resampled)]
     if not len(known):

@@ -1,4 +1,4 @@
-"""What analysis knows of an attempt: its labels, how it ended, and its timings."""
+"""An attempt as analysis sees it: its labels, its outcome, and its timings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ratio(NamedTuple):
     Attributes:
         us: the baseline's time.
         low: of the 95% interval, which the noise floor has widened; None where the run holds none.
-        outcome: what the clock made of it.
+        outcome: the clock's word for it.
     """
 
     us: float | None
@@ -59,8 +59,8 @@ class TimedShape(NamedTuple):
 
     Attributes:
         efficiency: the least time that this device needs, over the candidate's.
-        bound_by: what that least time is for: memory, compute, launch or latency.
-        flags: what the clock had to say of the measurement.
+        bound_by: the reason for that least time: memory, compute, launch or latency.
+        flags: the clock's remarks on the measurement.
     """
 
     case: str

@@ -20,7 +20,7 @@ Fate = Literal["lost", "not_tried", "refused", "remains"]
 
 
 def fate(result: Result, obligation: Obligation) -> Fate:
-    """Return what an obligation makes of a kernel: the worst of its parts.
+    """Return a kernel's fate by an obligation: the worst of its parts.
 
     Broken parts and refused decisive ones lose it; gradients that no prompt promises do not apply.
     """

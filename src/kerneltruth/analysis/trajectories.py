@@ -23,7 +23,7 @@ Chain = tuple[Result, ...]
 
 
 def trajectories(results: Sequence[Result]) -> RefinementTables:
-    """Count what rounds do, for each method with a chain of two rounds or more."""
+    """Count the effects of rounds, for each method with a chain of two rounds or more."""
     rounds: list[RoundRates] = []
     fates: list[ChainFates] = []
     changes: list[RoundChanges] = []
@@ -152,7 +152,7 @@ def state(result: Result) -> str:
 def gain_of(before: Against | None, after: Against | None) -> Against | None:
     """Return the second's speedup over the first, by their speedups over one baseline.
 
-    Each was measured beside that baseline, so what the device did differently meanwhile cancels.
+    Each was measured beside that baseline, so changes of the device in between cancel.
     """
     if before is None or after is None:
         return None

@@ -1,1 +1,1 @@
-"""Cases: what to try, as pure data, and its projection to tensors."""
+"""Cases as pure data, and their projection to tensors."""

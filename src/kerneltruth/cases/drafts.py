@@ -137,7 +137,7 @@ def _tiles(scene: Scene, k: int) -> Draft | None:
 
 
 def _thresholds(scene: Scene, k: int) -> Draft | None:
-    """Use one more than each number that the source compares with, then it, then less."""
+    """Try each number that the source compares with: one more, then the number, then less."""
     turns = [
         (axis, number + step)
         for step in (1, 0, -1)
@@ -200,10 +200,10 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
 
 
 def _of_several_windows(task: Task, sizes: Sizes) -> Sizes:
-    """Use small windows, for a window's dims, and images that hold several of them.
+    """Use small windows, and images that hold several of them.
 
-    A window as large as the image sums all its elements, which hides a wrong order that image and
-    weights share.
+    A window as large as the image sums all its elements. That hides a wrong order if image and
+    weights share it.
     """
     windows = [
         d for d in task.dims if d.role == "contracted" and (d.high or _WINDOW + 1) <= _WINDOW
@@ -298,7 +298,7 @@ def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
 
 
 def departures_of(task: Task, axes: tuple[Axis, ...], device: Device) -> tuple[Single, ...]:
-    """Return what cases try besides the defaults, each at least once: values, absences, dtypes."""
+    """Return the departures that cases try at least once: values, absences, dtypes."""
     defaults = {a.name: a.default for a in task.attributes}
 
     def fits(single: Single) -> bool:

@@ -23,7 +23,7 @@ def fit(
     Args:
         task: constrains them.
         axes: its dims as sources of sizes.
-        device: what an ordinary case may cost there.
+        device: limits the cost of an ordinary case.
         sizes: the requested ones; 0 stays 0.
         settings: every attribute's value.
         keep: the dim whose size matters most.
@@ -46,7 +46,7 @@ def fit(
 
 
 def _emptied(task: Task, fitted: Sizes | None, sizes: Sizes, settings: Settings) -> Sizes | None:
-    """Return the fitted sizes with the requested dims of 0, or None if the task has no such."""
+    """Return the fitted sizes with the requested dims of 0; None if the task has no such case."""
     if fitted is None:
         return None
     fitted = fitted | {s: 0 for s, n in sizes.items() if n == 0}

@@ -1,7 +1,7 @@
 """Plan a call beyond 2^31 elements or bytes, where a kernel's 32-bit offsets overflow.
 
-No such tensor is ever drawn. The rows of a large input repeat those of a small one, so each row of
-the result is known from few, as long as the operator computes its rows independently.
+No such tensor is ever drawn. The rows of a large input repeat those of a small one, so a few rows
+determine the whole result, if the operator computes its rows independently.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from kerneltruth.tasks.spec import MATRIX_KINDS, Task, TensorSpec
 
 # The first offset that an int32 does not hold.
 LIMIT = 2**31
-# So many elements or bytes beyond it, several blocks of a kernel lie there whole.
+# Elements or bytes beyond it, enough for several whole blocks of a kernel.
 _BEYOND = 2**17
-# A block of rows has a prime number of them: a wrapped offset, off by a power of two, meets another
-# row.
+# A block has a prime number of rows, so an offset that wrapped by a power of two meets another row.
 _BLOCK_ROWS = (65521, 16381, 4093, 1021, 251, 61, 13)
 _BLOCK_ELEMENTS = 2**19
 # Judged rows: elements of each range, and ranges spread over the whole beside its critical places.
 _RANGE_ELEMENTS = 2048
 _MOST_RANGE_ROWS = 64
 _SPREAD = 5
-# What the candidate may allocate beside its inputs and outputs, as a share of them, and what else a
-# device needs.
+# The candidate's further allocations, as a share of its inputs and outputs, and the device's own
+# needs.
 _TEMPORARY, _RESERVE_BYTES = 0.5, 2**30
 
 Unit = Literal["elements", "bytes"]
@@ -121,7 +120,7 @@ def _shape(task: Task, spec: TensorSpec, case: Case, symbol: str, size: int) -> 
 def large_calls(
     task: Task, case: Case, symbol: str, outputs: Sequence[int], *, narrower: Sequence[str] = ()
 ) -> Iterator[LargeCall]:
-    """Yield calls beyond 2^31, those that show most first; each needs less memory than the last.
+    """Yield calls beyond 2^31, the most telling ones first; each needs less memory than the last.
 
     The first has more than 2^31 elements, then come those in narrower dtypes, and the last has as
     many bytes.

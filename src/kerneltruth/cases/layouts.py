@@ -47,7 +47,7 @@ _BITS: dict[int, Any] = {
 }
 _TORCH_BITS: dict[int, Any] = {
     **{1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64},
-    # Two for each element, which NumPy takes together.
+    # Two for each element, which NumPy reads together.
     16: torch.int64,
 }
 
@@ -92,7 +92,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What a call did to an input: the changed bytes, and its elements afterwards."""
+    """The effect of a call on an input: the changed bytes, and its elements afterwards."""
 
     guards_intact: bool
     gaps_intact: bool
@@ -101,7 +101,7 @@ class Inspection:
 
 
 def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
-    """Return values that nothing should read, as bit patterns; a fresh pattern for each seed.
+    """Return poison, which nothing should read, as bit patterns; a fresh pattern for each seed.
 
     `small`: finite numbers near zero, each different from what the same seed gives otherwise.
     """
@@ -120,7 +120,7 @@ def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
 def _poison_around(
     count: int, before: int, after: int, dtype: str, seed: int, *, small: bool
 ) -> Array:
-    """Return as many elements as `poison` makes; all but some at both ends keep their contents.
+    """Return as many elements as `poison` does, but poison only some at both ends.
 
     Making all of it would take longer than everything else done with a large tensor.
     """

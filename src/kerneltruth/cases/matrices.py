@@ -1,7 +1,7 @@
 """Make matrices with a structure, for solvers and decompositions.
 
-They are made of elementwise steps alone, so that every device and version gives the same bits, and
-by diagonal dominance, so that their conditioning is known without a decomposition.
+They use elementwise steps alone, so every device and version gives the same bits. Diagonal
+dominance makes their conditioning known without a decomposition.
 
 A kind may have several forms, the first of which is meant where none is named:
 

@@ -2,7 +2,7 @@
 
 A kernel may take a branch for an attribute's value, and be wrong there only at the edges of exp, or
 only where a matrix has more rows than columns; or one for integers, and forget `out=` there. Cases
-that try each thing by itself miss that. So do those that change several attributes at a time, where
+that vary one thing at a time miss that. So do those that change several attributes at a time, where
 `keepdim` is ignored without a `dim`.
 """
 
@@ -23,7 +23,7 @@ _ORDINARY = frozenset({"attributes", "structured"})
 
 
 class Pair(NamedTuple):
-    """A value of an attribute, and what it meets: a dtype, a recipe, or an order of dims: `M > N`.
+    """A value of an attribute with a dtype, a recipe, or an order of dims such as `M > N`.
 
     The way of the call, such as `out=`, is an attribute too. An unusual value may also meet another
     attribute's usual one: `dim as usual`.
@@ -62,7 +62,7 @@ def paired(
 class Pairs:
     """The pairs of a task that a case may try.
 
-    They are of each promised value of the caller's attributes with the further dtypes and the
+    They combine each promised value of the caller's attributes with the further dtypes and the
     recipes that the prompt promises, and with both orders of a tensor's last two dims.
     """
 
@@ -139,7 +139,7 @@ class Pairs:
         return found
 
     def _orders(self, case: Case) -> list[tuple[str, str]]:
-        """The last two dims of each tensor, as the case's form of it has them."""
+        """The last two dims of each tensor, in the case's form."""
         settings = case.settings
         forms = (self._task.axes(spec, settings) for spec in self._task.tensors)
         last = ((axes[-2], axes[-1]) for axes in forms if len({*axes[-2:]} & self._dims) == 2)

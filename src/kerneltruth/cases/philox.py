@@ -39,7 +39,7 @@ _STEPS = np.array([[[r * _WEYL[i] & _MASK32] for i in _ORDER[r]] for r in range(
 _AHEAD = 64
 # Two rows of this many int64 fit in a core's second-level cache together with their temporaries.
 _CHUNK = 8192
-# On a GPU what counts is how often something is launched.
+# On a GPU, the number of launches determines the cost.
 _CHUNK_ELSEWHERE = 2**20
 
 # A sum of 8 uniforms has variance 8/12; this is sqrt(12/8), written out so that no library

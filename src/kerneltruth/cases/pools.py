@@ -22,7 +22,7 @@ from kerneltruth.cases.values import draw
 from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
 
-# Elements beyond the first window, and so the number of different windows.
+# Elements beyond the first window, which give the number of different windows.
 SLACK = 2**22
 # Whole draws, if windows would break relations between elements.
 DRAWS = 5

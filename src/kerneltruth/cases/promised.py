@@ -1,4 +1,4 @@
-"""List what a task promises, and which cases try each promise."""
+"""List a task's promises, and the cases that try each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One thing that a kernel may not refuse.
+    """Something that a kernel may not refuse.
 
     Attributes:
         name: the dtype, attribute, absent tensor, layout or recipe.

@@ -24,7 +24,7 @@ def published_dtype(task: Task) -> str:
 def published_case(task: Task, *, seed: int, device: str) -> Case:
     """Return the benchmark's inputs: its sizes, values, dtype and mode.
 
-    Sizes are halved as seldom as it takes for the case to cost what a few ordinary ones do.
+    Sizes are halved only until the case costs as much as a few ordinary ones.
     """
     dtype = published_dtype(task)
     if not task.first:
@@ -39,7 +39,7 @@ def published_case(task: Task, *, seed: int, device: str) -> Case:
 
 
 def reduction(task: Task, published: Case) -> str | None:
-    """Return at which sizes the published inputs are tried, if not at the benchmark's own."""
+    """Return the sizes at which the published inputs are tried, if not the benchmark's own."""
     own = dict(task.benchmark.dims)
     if task.first or published.sizes == own:
         return None
@@ -51,7 +51,7 @@ def _sizes(sizes: Mapping[str, int]) -> str:
 
 
 def _affordable(task: Task, case: Case, device: Device) -> dict[str, int] | None:
-    """Return the benchmark's sizes, each halved as seldom as what one case may cost allows."""
+    """Return the benchmark's sizes, each halved only until one case is affordable."""
     own, settings, axes = case.sizes, case.settings, shapes.axes(task, device)
 
     def allowed(sizes: Sizes) -> bool:
@@ -76,7 +76,7 @@ def _extent(sizes: Sizes) -> int:
 
 
 def _grown(sizes: Sizes, own: Sizes, allowed: Callable[[Sizes], bool]) -> Sizes:
-    """Take back halvings while the result is allowed, first of the dim that has lost the most."""
+    """Undo halvings while the result is allowed, starting with the dim that lost the most."""
     while True:
         shrunk = sorted((s for s in own if sizes[s] < own[s]), key=lambda s: sizes[s] / own[s])
         larger = (sizes | {s: _next_larger(sizes[s], own[s])} for s in shrunk)

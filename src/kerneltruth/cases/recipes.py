@@ -32,7 +32,7 @@ EXP_EDGES = (5.5, 9.7, 11.09, 17.3, 20.0, 44.4, 87.3, 88.7, 104.0)
 
 # The recipe of a task with its own values; tensors without them are drawn from [0, 1).
 OWN = "own"
-# The recipes of a benchmark's distributions that are not named like theirs.
+# Recipes of benchmark distributions under other names.
 _OF_BENCHMARK = {"uniform": "uniform01", "wide": "uniform"}
 
 
@@ -315,8 +315,8 @@ RECIPES: dict[str, Recipe] = {
         focus="data",
         companion="small",
     ),
-    # What E[x*x] - E[x]**2 loses behind a matrix product: in TF32, products of large factors would
-    # be as uncertain as the variance to detect.
+    # Values that E[x*x] - E[x]**2 loses after a matrix product: in TF32, products of large factors
+    # would be as uncertain as the variance to detect.
     "common_offset": Recipe(
         "small, but 4096 is added to each sum of products",
         _common_offset,

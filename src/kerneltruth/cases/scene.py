@@ -1,4 +1,4 @@
-"""Define what strategies see of a task and what they request, before it is fitted to the task."""
+"""Define a strategy's view of a task, and its requests before they are fitted to the task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kerneltruth.tasks.spec import Scalar, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What drafts are made for; `departures` are what `attributes` tries first."""
+    """The task and settings that drafts are made for; `attributes` tries `departures` first."""
 
     task: Task
     seed: int

@@ -43,7 +43,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLimits:
-    """The most that a case may cost.
+    """The cost limits of a case.
 
     Attributes:
         elements: of the largest input.
@@ -58,7 +58,7 @@ class SizeLimits:
     work: int
 
 
-# What an ordinary case may cost.
+# The cost limits of an ordinary case.
 LIMITS: dict[Device, SizeLimits] = {
     "cpu": SizeLimits(elements=4096, rows=8, lead=96, work=2**18),
     "cuda": SizeLimits(elements=2**14, rows=1025, lead=512, work=2**19),
@@ -90,7 +90,7 @@ _BLOCKS: dict[Kind, tuple[int, ...]] = {
 }
 
 
-# Sizes that a block may get wrong: how many blocks, and how many elements more.
+# Sizes that a block may get wrong: a number of blocks, and a number of further elements.
 _NEAR_BLOCKS = ((1, 1), (1, -1), (2, 1), (1, 0))
 
 

@@ -67,9 +67,9 @@ def singles_of(task: Task) -> list[Single]:
 
 
 def grouped(alone: Iterable[Single], fits: Callable[[Single], bool], *, most: int) -> list[Single]:
-    """Combine up to `most` departures that are independent and fit together in one case.
+    """Combine up to `most` independent departures that fit together in one case.
 
-    One that does not fit alone, such as a dim that only a higher rank has, brings another along.
+    A departure that does not fit alone, such as a dim of a higher rank, brings another along.
     """
     singles = list(alone)
     groups: list[tuple[Single, int]] = []

@@ -1,4 +1,4 @@
-"""What `analyze` and `report` print as JSON: tables of shares, speedups, deviance and rounds.
+"""The JSON of `analyze` and `report`: tables of shares, speedups, deviance and rounds.
 
 `analysis` makes these models, and `report` shows them.
 """
@@ -25,7 +25,7 @@ from kerneltruth.documents.survival import IllusionPlaces, SurvivalTables
 
 
 class AnalyzedRun(Model, frozen=True, kw_only=True):
-    """What a run says of itself.
+    """A run's description of itself.
 
     Attributes:
         command: the command that made it: run, check or audit.

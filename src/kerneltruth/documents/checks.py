@@ -1,4 +1,4 @@
-"""What `check`, `replay` and `minimize` print as JSON."""
+"""The JSON of `check`, `replay` and `minimize`."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class RefusedFile(Model, frozen=True, kw_only=True):
 
 
 class CheckCounts(Model, frozen=True, kw_only=True):
-    """What became of the files of `check PATH ...`; their sum is the number of files."""
+    """Counts of outcomes of `check PATH ...`; they sum to the number of files."""
 
     passed: int
     failed: int

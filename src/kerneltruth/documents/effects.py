@@ -1,4 +1,4 @@
-"""Tables of `analyze`: what explains correctness, what rounds and devices change."""
+"""Tables of `analyze`: factors of correctness, and the effects of rounds and devices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ModelName = Literal["category", "method", "category + method", "category * metho
 
 
 class DevianceTerm(Model, frozen=True, kw_only=True):
-    """What one model explains of the null deviance.
+    """The part of the null deviance that one model explains.
 
     Attributes:
         df: coefficients beyond the intercept.
-        deviance: what it leaves.
+        deviance: the unexplained part.
         explained: 1 - D/D0.
         low: of the bootstrap interval over tasks. It is about what the model explains in the
             population of tasks, without what any model explains of a sample by chance.
@@ -55,7 +55,7 @@ class DevianceTerm(Model, frozen=True, kw_only=True):
 
 
 class AddedTerm(Model, frozen=True, kw_only=True):
-    """What one more term takes off the deviance of a model that has the others.
+    """The drop of deviance when a term joins a model that has the others.
 
     Attributes:
         added: the term, and `to` the model that it is added to.
@@ -79,7 +79,7 @@ class SeparatedLevel(Model, frozen=True, kw_only=True):
 
 
 class ComplexityRecord(Model, frozen=True, kw_only=True):
-    """How one measure of the reference goes with failure, over tasks.
+    """The correlation of one measure of the reference with failure, over tasks.
 
     Attributes:
         call: its rank correlation with the share of answers that do not run.
@@ -238,7 +238,7 @@ class PortableKernel(Model, frozen=True, kw_only=True):
 
 
 class PortabilityTables(Model, frozen=True, kw_only=True):
-    """What changes from device to device.
+    """Differences between devices.
 
     Attributes:
         same_verdict: kernels right on all devices or on none, of those judged on two or more.

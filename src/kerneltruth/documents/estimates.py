@@ -27,11 +27,11 @@ class RateRecord(Model, frozen=True, kw_only=True):
 
 
 class EstimateRecord(Model, frozen=True, kw_only=True):
-    """A mean, its interval, and how many values and clusters it rests on.
+    """A mean, its interval, and the numbers of values and clusters behind it.
 
     Attributes:
         value: null where there is nothing to estimate from.
-        low: null as `value`, where there is one cluster alone, and where no two values differ.
+        low: null if `value` is null, if there is only one cluster, or if all values are equal.
     """
 
     value: Number | None

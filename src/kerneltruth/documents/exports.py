@@ -1,4 +1,4 @@
-"""Define a finding as one file, which `export` writes, and what the command prints as JSON."""
+"""Define the file of an exported finding, and the JSON of `export`."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def unsealed(data: Mapping[str, object]) -> ExportedFinding:
 def seal_of(data: Mapping[str, object]) -> str:
     """Return the sha256 of an exported finding, given as JSON's own types.
 
-    It is over the canonical JSON of all keys but `sha256`, where texts are replaced by their own
-    sha256: those of sources and inputs are long.
+    It covers the canonical JSON of all keys but `sha256`. Texts are replaced by their own sha256,
+    since sources and inputs are long.
     """
     return content_hash({name: _digest(data[name]) for name in data if name != "sha256"})
 

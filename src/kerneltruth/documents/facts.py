@@ -1,4 +1,4 @@
-"""Models of what `tasks` and `doctor` print as JSON."""
+"""The JSON of `tasks` and `doctor`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ObligationFacts(Model, frozen=True, kw_only=True):
 
 
 class ContractFacts(ContractText, frozen=True, kw_only=True):
-    """What a contract makes of a task's obligations, by name."""
+    """How a contract treats a task's obligations, by name."""
 
     obligations: dict[str, ObligationFacts]
 
@@ -135,7 +135,7 @@ class DoctorDocument(Model, frozen=True, kw_only=True):
 
 
 class ReferenceRecord(Stored, frozen=True, kw_only=True):
-    """What a run keeps of a task: numbers of its reference, and the dtypes that it is tried in."""
+    """A run's record of a task: numbers of its reference, and the dtypes that are tried."""
 
     lines: int | UnsetType = UNSET
     operators: int | UnsetType = UNSET

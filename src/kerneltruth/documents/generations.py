@@ -1,4 +1,4 @@
-"""What `generate` prints as JSON, and what the files of a generation hold."""
+"""The JSON of `generate`, and the files of a generation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UnansweredChain(Model, frozen=True, kw_only=True):
 
 
 class SpendingRecord(Model, frozen=True, kw_only=True):
-    """What answers have cost; null means unknown."""
+    """The cost of answers; null means unknown."""
 
     calls: int
     answers: int
@@ -131,7 +131,7 @@ class GenerationResult(Model, frozen=True, kw_only=True):
 
 
 class GenerationManifest(Stored, frozen=True, kw_only=True):
-    """What a generation is: `generation.json`.
+    """The description of a generation: `generation.json`.
 
     A generation that reads submissions has `from` instead of a model's request. `identity` hashes
     what a resumed command must request too. `ended` and `result` are absent while it lasts.

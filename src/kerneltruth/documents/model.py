@@ -27,7 +27,7 @@ T = TypeVar("T")
 # Turns a document of one schema into one of the next.
 Update = Callable[[dict[str, object]], dict[str, object]]
 UPDATES: dict[int, Update] = {
-    # What schema 2 adds is missing in what schema 1 wrote, and is shown as that.
+    # Documents of schema 1 lack what schema 2 adds; it is shown as missing.
     1: dict,
 }
 
@@ -136,7 +136,7 @@ def _finite(value: object) -> Json:
 
 
 def _as_builtin(value: object) -> object:
-    """Convert what msgspec refuses: other mappings than dict, and subclasses of str, int, float."""
+    """Convert types that msgspec refuses: other mappings, subclasses of str, int and float."""
     match value:
         case Mapping():
             return dict(value)

@@ -1,4 +1,4 @@
-"""What a profile says of a failure, and each of its entries in a line."""
+"""Describe a failure by its profile, and each profile entry in a line."""
 
 from __future__ import annotations
 

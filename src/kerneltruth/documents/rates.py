@@ -167,7 +167,7 @@ class AuditedKernels(Model, frozen=True, kw_only=True):
 
 
 class IllusionRates(GroupRecord, frozen=True, kw_only=True):
-    """What one check certifies in one group.
+    """The kernels that one check certifies in one group.
 
     Attributes:
         illusions: certified kernels that are wrong, of all that the check certifies.

@@ -1,4 +1,4 @@
-"""Define what the files of a run hold: judgements, attempts, findings, the manifest."""
+"""Define the records of a run's files: judgements, attempts, findings, the manifest."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class DtypeCount(Model, frozen=True, kw_only=True):
 
 
 class KernelRunRecord(Model, frozen=True, kw_only=True):
-    """What did work in a call, and how often it was launched.
+    """A kernel or operator that did work in a call, and how often it was launched.
 
     Attributes:
         module: file of a kernel, or namespace of PyTorch's operator.
@@ -347,7 +347,10 @@ class Finding(Stored, frozen=True, kw_only=True):
 
 
 class Manifest(Stored, frozen=True, kw_only=True):
-    """What a run is: `run.json`. Times are ISO 8601 in UTC; `ended` is None while it lasts."""
+    """A run's description, `run.json`.
+
+    Times are ISO 8601 in UTC; `ended` is None while it lasts.
+    """
 
     arguments: tuple[str, ...]
     seed: int

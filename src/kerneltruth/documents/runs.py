@@ -1,4 +1,4 @@
-"""What `run`, `audit` and `compare` print as JSON."""
+"""The JSON of `run`, `audit` and `compare`."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class RunDocument(Model, frozen=True, kw_only=True):
 
 
 class AuditObligation(Model, frozen=True, kw_only=True):
-    """What became of one obligation; `finding` shows the case that breaks it."""
+    """The outcome of one obligation; `finding` shows the case that breaks it."""
 
     status: Status
     decisive: bool
@@ -234,7 +234,7 @@ class ComparedKernel(Model, frozen=True, kw_only=True):
 
 
 class ComparedSpeed(Model, frozen=True, kw_only=True):
-    """What changes from run to run against one baseline.
+    """Differences between runs against one baseline.
 
     Attributes:
         timed: kernels that each run has timed; two or more share `shared` of them, of which all

@@ -1,4 +1,4 @@
-"""What `audit --suite` and `audit --suite --timed` print as JSON."""
+"""The JSON of `audit --suite` and `audit --suite --timed`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ProofSummary(ProofCounts, frozen=True, kw_only=True):
 
 
 class SuiteDocument(Model, frozen=True, kw_only=True):
-    """`audit --suite --json`; `not_judged` names tasks that the time did not suffice for."""
+    """`audit --suite --json`; `not_judged` names tasks for which time ran out."""
 
     schema: Literal[1] = 1
     suite: str

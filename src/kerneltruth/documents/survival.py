@@ -31,7 +31,7 @@ class SurvivalStep(Model, frozen=True, kw_only=True):
 
 
 class SurvivalCurve(GroupRecord, frozen=True, kw_only=True):
-    """What remains of the kernels that one check certifies, obligation by obligation.
+    """The certified kernels of one check that remain after each obligation.
 
     Attributes:
         certified: all kernels that the check certifies.

@@ -1,4 +1,4 @@
-"""What the judge concludes: a tagged union, never a bool.
+"""The judge's conclusion: a tagged union, never a bool.
 
 Every attempt on a case ends in exactly one of these. `Passed` and `Failed` are judgements of the
 kernel's output; `CompileError`, `RuntimeFault`, `Crashed` and `TimedOut` say that there was no
@@ -46,7 +46,7 @@ VerdictWord = Literal[
     "unsupported_here",
     "infra",
 ]
-# No judgement of the kernel was possible: the machine, or the task, is why.
+# No judgement of the kernel was possible, because of the machine or the task.
 NOT_JUDGED: frozenset[str] = frozenset({"infra", "unsupported_here", "unrefereeable"})
 
 

@@ -44,7 +44,7 @@ def configurations(inquiry: Inquiry) -> str:
 
 
 def sentence(tried: Sequence[Tried], configs: int) -> str:
-    """Return what the configurations that were tried say, of `configs` in all."""
+    """Summarize the results of the tried configurations, of `configs` in all."""
     wrong = sorted((t for t in tried if t.wrong), key=lambda t: t.number)
     right = len(tried) - len(wrong)
     if not wrong or not right:

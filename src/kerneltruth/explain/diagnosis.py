@@ -36,10 +36,10 @@ from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.tasks.model import OUT
 
-# On a GPU the first simpler case may compile for longer than a whole explanation may take in a run
-# of many candidates.
+# On a GPU, compiling the first simpler case may exceed the time for a whole explanation in a run of
+# many candidates.
 FIRST_S = 5.0
-# Kinds that small errors which add up may show on one case.
+# Kinds that accumulated small errors may show on one case.
 ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
 
 

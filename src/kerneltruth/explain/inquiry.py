@@ -121,8 +121,8 @@ class Inquiry:
     def ask_relatives(self, small: Case) -> None:
         """Run the failure in other dtypes and layouts: does the fault need this one?
 
-        What passes in another dtype at `small`, a smaller failing case with drawn values, also runs
-        at the failure's size, where it may fail.
+        A case that passes in another dtype at `small`, a smaller failing case with drawn values,
+        also runs at the failure's size, where it may fail.
         """
         case = structs.replace(self.failure.case, literals=())
         for dtype in self.session.task.dtypes:

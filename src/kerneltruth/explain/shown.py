@@ -39,7 +39,7 @@ def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) ->
 def seen_lines(expectation: Expectation, ruling: Ruling, verdict: Verdict) -> tuple[str, ...]:
     """Return the same over several lines: `inputs:`, `expected:` and `got:`.
 
-    Where no element is wrong, what came is what the verdict says of it.
+    If no element is wrong, `got:` is the verdict's own words.
     """
     inputs = "; ".join(f"{name} = {said}" for name, said in _inputs(expectation))
     wrong = _wrong_output(expectation, ruling, ruling.claimed_wrong)

@@ -1,4 +1,4 @@
-"""Run `generate --method import`: existing submissions in the form of a generation."""
+"""Run `generate --method import`: turn existing submissions into a generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be judged: a path, a source text, a function, or a `NamedCandidate` that names them."""
+"""Candidates of the library: a path, a source text, a function, or a `NamedCandidate`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Source:
 
     Attributes:
         name: how its report calls it.
-        file: its file, or what stands for one.
+        file: its file, or a stand-in for one.
         text: its source; None for a folder or a package, whose entry says what it is.
         entry: the function to call; None finds it.
         task: its own task, if it has one.
@@ -88,7 +88,7 @@ class Source:
 
 
 def source_in(what: Judgeable) -> Source:
-    """Return the source of what is to be judged; files are read here.
+    """Return a candidate's source; files are read here.
 
     Raises:
         UserError: the file cannot be read, or the function cannot be taken from its source.

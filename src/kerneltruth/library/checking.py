@@ -21,7 +21,7 @@ class KernelIncorrect(AssertionError):
     """A kernel does not hold what its contract asks.
 
     Attributes:
-        report: what was judged.
+        report: of the judged kernel.
 
     Examples:
         >>> try:

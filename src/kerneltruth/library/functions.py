@@ -1,4 +1,4 @@
-"""The source of a function: its definition, and what of its file or notebook that needs.
+"""The source of a function: its definition, and the parts of its file or notebook that it needs.
 
 Statements that the function does not need are left out, a call of `check` in a script among them:
 the candidate's process would run it again.
@@ -88,7 +88,7 @@ def _held(cell: Any) -> str:
 
 
 class _Taken:
-    """What is taken of each file: for a notebook, of each cell."""
+    """The parts taken of each file; for a notebook, of each cell."""
 
     def __init__(self, name: str, filename: str) -> None:
         self._name = name

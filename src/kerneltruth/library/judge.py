@@ -158,7 +158,7 @@ class Judge:
     ) -> Iterator[Report]:
         """Judge many candidates; yield reports as they end, each with `name` and `index`.
 
-        What is wrong with one candidate is its verdict. Closing the iterator drops the rest.
+        A fault of one candidate is its verdict. Closing the iterator drops the rest.
 
         Args:
             candidates: as for `check`; taken as judges get free.
@@ -182,7 +182,7 @@ class Judge:
         candidates: Iterable[Judgeable] | AsyncIterable[Judgeable],
         **options: Unpack[CheckOptions],
     ) -> AsyncIterator[Report]:
-        """Judge many candidates, as `check_many` does, for `async for`; they may come so, too.
+        """Judge many candidates, which may be async too, as `check_many` does, for `async for`.
 
         Examples:
             >>> import asyncio

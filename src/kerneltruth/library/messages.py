@@ -1,4 +1,4 @@
-"""What a caller and its server say to each other, as JSON documents."""
+"""The messages between a caller and its server, as JSON documents."""
 
 from __future__ import annotations
 

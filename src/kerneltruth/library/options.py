@@ -123,7 +123,7 @@ def several(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def require_valid(message: CheckMessage | TimeMessage) -> None:
-    """Refuse what the server could not read, or the command would not take.
+    """Refuse values that the server could not read or the command would not take.
 
     Raises:
         UserError: it is such.
@@ -154,7 +154,7 @@ def asked_of(
     reference: str | os.PathLike[str] | None,
     tasks: str | os.PathLike[str] | None,
 ) -> tuple[str | None, str | None]:
-    """Return the name of a task and its suite, of which arguments give one or the other.
+    """Return the name of a task and its suite; arguments may give either.
 
     Raises:
         UserError: two suites are given, or a task is declared where no server can read it.

@@ -74,7 +74,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Refuse a mark that nothing would follow: pytest does not call such methods itself."""
+    """Refuse a mark that would have no effect: pytest does not call such methods itself."""
     if not item.stash.get(_RETURNS, False):
         return
     from unittest import TestCase
@@ -110,7 +110,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _said_of(kernel: Judgeable, judge: KernelJudge) -> str:
-    """Return what is wrong with a kernel, or with the question; empty if the kernel is right."""
+    """Return the fault of a kernel, or of the question; empty if the kernel is right."""
     from kerneltruth.errors import EnvironmentFault, UserError
     from kerneltruth.library.checking import KernelIncorrect
 

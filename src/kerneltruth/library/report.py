@@ -1,4 +1,4 @@
-"""What `check` returns: frozen views of the documents of schema 2."""
+"""The result of `check`: frozen views of the documents of schema 2."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class FoundFailure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was judged of one candidate.
+    """The judgement of one candidate.
 
     Attributes:
         document: everything, as `kerneltruth check --json` prints it (schema 2).
@@ -140,12 +140,12 @@ class Report:
 
     @property
     def profile(self) -> dict[str, ObligationDocument]:
-        """What became of each obligation: held, broken, refused, not_tried or not_applicable."""
+        """The outcome of each obligation: held, broken, refused, not_tried or not_applicable."""
         return self.document.profile
 
     @property
     def hazards(self) -> tuple[str, ...]:
-        """What is silently wrong beyond the contract, a line for each."""
+        """Silent errors beyond the contract, a line for each."""
         return self.document.hazards
 
     @property

@@ -62,7 +62,7 @@ class SourceFile:
         return any(name in statement.binds for statement in self.statements)
 
     def keep(self, name: str) -> list[str]:
-        """Keep what binds the name and all that this needs; return names from elsewhere."""
+        """Keep the statements that a name needs; return names from elsewhere."""
         todo, seen, missing = [name], set[str](), list[str]()
         while todo:
             wanted = todo.pop()

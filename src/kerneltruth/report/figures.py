@@ -99,7 +99,7 @@ def table(title: str | None, *columns: str, words: Container[str] = ("",)) -> Ta
 
 
 def pairs() -> Table:
-    """Make a table of names and what is said of each, without heads."""
+    """Make a table of names and their descriptions, without heads."""
     made = Table(box=None, show_header=False, pad_edge=False)
     made.add_column(style="bold", overflow="fold")
     made.add_column(overflow="fold")

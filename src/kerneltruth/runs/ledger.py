@@ -1,7 +1,7 @@
 """Append-only JSON lines, each with a key and on disk before `append` returns.
 
-Each line ends with a digest of itself and of all lines before it, so that one which is changed,
-added or left out later is noticed. Lines of earlier versions have none, and may come first only.
+Each line ends with a digest of itself and of all lines before it, which reveals later changes.
+Lines of earlier versions have no digest, and may only come first.
 """
 
 from __future__ import annotations

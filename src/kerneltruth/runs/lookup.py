@@ -15,7 +15,7 @@ _MOST_NAMED = 4
 def located(given: Path, run: Path | None = None) -> Path:
     """Return the path that an argument means: itself if it is there, else the finding of that ID.
 
-    The beginning of an ID is enough where one finding alone begins so. The same finding of several
+    The beginning of an ID is enough if it is unique. The same finding of several
     runs is taken from the newest.
 
     Args:

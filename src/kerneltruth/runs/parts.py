@@ -1,4 +1,4 @@
-"""Read what belongs to a finding, from its run or from the one file that `export` writes."""
+"""Read the parts of a finding, from its run or from the one file that `export` writes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kerneltruth.runs.files import read_json, write_whole, writing
 
 
 def read_tasks(run: Path) -> dict[str, ReferenceRecord]:
-    """Return what a run stores of its tasks, by task; older runs have no `tasks.json`.
+    """Return a run's records of its tasks, by task; older runs have no `tasks.json`.
 
     Raises:
         UserError: the file is damaged, or its schema is newer.
@@ -26,7 +26,7 @@ def read_tasks(run: Path) -> dict[str, ReferenceRecord]:
 
 
 def write_tasks(run: Path, tasks: dict[str, ReferenceRecord]) -> None:
-    """Replace what a run stores of its tasks."""
+    """Replace a run's records of its tasks."""
     text = dumps(RunTasks(tasks=tasks), indent=1)
     with writing(run / "tasks.json"):
         write_whole(run / "tasks.json", text.encode() + b"\n")

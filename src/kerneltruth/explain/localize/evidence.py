@@ -56,7 +56,7 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FailureEvidence:
-    """All that an explanation may rest on.
+    """The evidence that an explanation may use.
 
     Attributes:
         case: the failing case; the larger its tensors, the more a pattern in them says.

@@ -56,7 +56,7 @@ def when(evidence: FailureEvidence) -> tuple[Pattern, ...]:
     standing = next((c for c in claims if _stands(c, judged)), None)
     found = None if standing is None else Pattern(tag=standing.tag, clause=standing.clause)
     if found is None or found.tag == "not_multiple":
-        # These say more: they cover all sizes tried.
+        # These patterns are more telling: they cover all sizes tried.
         found = _growth(evidence, judged) or _threshold(evidence, judged) or found
     elif found.tag == "dtype":
         # A dtype may show it only because its bound is the narrowest.

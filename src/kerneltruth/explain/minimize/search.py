@@ -35,7 +35,7 @@ class MinimizeBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk(Generic[T]):
-    """What shrinking found.
+    """The result of shrinking.
 
     Attributes:
         value: the simplest failing value found.

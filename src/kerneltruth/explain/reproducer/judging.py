@@ -1,4 +1,4 @@
-"""The end of reproducing scripts, as source text: judge what the call gave, and report it."""
+"""The end of reproducing scripts, as source text: judge the call's results, and report them."""
 
 JUDGING = r'''def differing(out, spec):
     """Which elements are wrong, and the float64 numbers got and due."""

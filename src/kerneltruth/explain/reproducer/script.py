@@ -26,7 +26,7 @@ from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
 
-# What may follow the data of a script, with the marks of parts that not all scripts need.
+# The text after a script's data; marks enclose parts that not all scripts need.
 BODY = LAYING_OUT + LOADING + CALLING + JUDGING
 _MOST_LINES = 4
 # In the order of the script: first what a reader may want to change.
@@ -35,8 +35,8 @@ _SETTINGS = (
     *("DEADLINE_S", "ENTRY", "ARRAYS", "ARGUMENTS", "LISTS", "WRITES", "MAY_WRITE", "GRADIENTS"),
     "NOTES",
 )
-# One run without a fault proves little: these depend on chance, on the memory around, or on what a
-# script does not look at.
+# One run without a fault proves little for these kinds: they depend on chance, on surrounding
+# memory, or on facts that a script does not check.
 _UNSURE = frozenset(
     (
         *("nondeterministic", "other_bits", "same_draw", "out_of_bounds", "crash"),
@@ -48,10 +48,10 @@ _MARK = re.compile(r"\s*# <(/?)(\w+)>\n?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a reader of a script should know first.
+    """Facts that a reader of a script needs first.
 
     Attributes:
-        lines: the inputs, what was expected and what came.
+        lines: the inputs, the expected and the returned values.
         device: where the kernel failed.
     """
 
@@ -130,7 +130,7 @@ def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
 
 
 def body(parts: frozenset[str]) -> str:
-    """Return what follows a script's data, with these of the marked parts."""
+    """Return the text after a script's data, with these marked parts."""
     kept: list[str] = []
     within: list[str] = []
     for line in BODY.splitlines(keepends=True):
