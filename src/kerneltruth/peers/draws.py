@@ -1,4 +1,4 @@
-"""Make the inputs that a peer's check would draw, from a task's benchmark declaration."""
+"""Make the inputs that a peer's check would draw, from a task's declared benchmark."""
 
 from __future__ import annotations
 

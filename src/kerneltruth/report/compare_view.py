@@ -62,7 +62,7 @@ def _contracts(document: CompareDocument) -> Iterator[str]:
 
 
 def _edited(document: CompareDocument, named: _Names) -> Iterator[str]:
-    """Yield what became of kernels whose source is not the same: first what changed."""
+    """Yield the outcomes of kernels with edited sources, changed ones first."""
     counts = Counter(kernel.became for kernel in document.edited)
     if counts:
         said = ", ".join(f"{counts[word]} {word}" for word in _BECAME if counts[word])

@@ -1,4 +1,4 @@
-"""Render `export`: the file, and what its receiver does with it."""
+"""Render `export`: the file, and the command that replays it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Escape in printed lines what a terminal obeys or hides; whoever wrote a text, it is shown."""
+"""Escape characters that a terminal obeys or hides, whoever wrote the text."""
 
 from __future__ import annotations
 
 import re
 
-# Control characters but line ends and tabs, directions of writing, halves of characters.
+# Control characters except line ends and tabs, writing directions, unpaired surrogates.
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -25,7 +25,7 @@ _LINE = re.compile(r"(.+):(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one candidate.
+    """The outcome of one candidate.
 
     Attributes:
         name: the candidate's name; `group` is its suite or task.

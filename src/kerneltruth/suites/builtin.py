@@ -1,4 +1,4 @@
-"""Published benchmarks whose tasks this package declares: they are at hand."""
+"""Published benchmarks whose tasks this package declares."""
 
 from __future__ import annotations
 

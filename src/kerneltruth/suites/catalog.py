@@ -64,7 +64,7 @@ def suite_class(name: str) -> type[Suite]:
 
 
 def _is_own(module: str) -> bool:
-    """Return whether a module is this package's: what goes wrong there is no user's mistake."""
+    """Return whether a module is this package's: a fault there is no user's mistake."""
     return module.partition(".")[0] == __name__.partition(".")[0]
 
 
@@ -137,7 +137,7 @@ def opened(
         if own is None or own.device != "cpu":
             own = Runner(device="cpu")
             stack.callback(own.close)
-            # Judges fork from this process and share what is warm by then.
+            # Judges fork from this process and share everything that is warm by then.
             own.start()
         device = None if runner is own else runner
         found = open_suite(Opening(option=option, runner=own, on_device=device, judges=judges))
@@ -180,7 +180,7 @@ def takes_any_name(suite: str | None) -> bool:
 
 
 def terms_of(suite: str) -> Terms:
-    """Return what a suite's benchmark promises and demands."""
+    """Return the promises and demands of a suite's benchmark."""
     found = open_tasks(suite)
     return _terms_at_hand(suite) if found is None else found.suite.terms
 
@@ -192,7 +192,7 @@ def _terms_at_hand(suite: str) -> Terms:
 
 
 def under_rules(plan: Plan, task: str) -> Plan:
-    """Return a plan by which also decides what the benchmark of a task, by key, demands."""
+    """Return the plan with the demands of a task's benchmark; the task is given by key."""
     suite = task.rpartition("/")[0].partition("/")[0] or CORE
     demands = terms_of(suite).demanded(plan.contract)
     needed = plan.require_kernel or "kernel" in demands
@@ -213,7 +213,7 @@ def _said_in_one_line(found: type[Suite], suite: str) -> Iterator[None]:
         if _is_own(found.__module__) or (stated and not isinstance(error, DeclarationError)):
             raise
         frames = extract_tb(error.__traceback__)
-        # A declaration is wrong where the suite makes it, not where this package finds that out.
+        # A wrong declaration is located where the suite makes it, not where this package notices.
         theirs = [
             f
             for f in frames
@@ -280,11 +280,11 @@ class SuiteTasks(OpenTasks):
         return len(self._listed)
 
     def listed(self) -> dict[str, Listed]:
-        """Return what is known of each task, by name."""
+        """Return the known facts of each task, by name."""
         return dict(self._listed)
 
     def control(self, task: Task) -> Candidate:
-        """Return what the suite holds for right; the task's reference where it names nothing."""
+        """Return the suite's own right candidate, or else the task's reference."""
         given = self.suite.control(task.name)
         if given is not None:
             return replace(given, trusted=True)

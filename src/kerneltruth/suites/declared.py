@@ -1,6 +1,6 @@
 """Load tasks that a user declares in a file of their own: `--tasks my_tasks.py`.
 
-The judge runs the file, which is trusted as the judge's own code is. The process that times the
+The judge runs the file and trusts it like its own code. The process that times the
 reference as a baseline runs it too; no candidate's process does.
 """
 
@@ -24,7 +24,7 @@ from kerneltruth.suites.trial import try_reference
 from kerneltruth.tasks.model import OUT, Task, parameters_of
 from kerneltruth.tasks.registry import Listed, is_suite, suites
 
-# The files that run now: what they begin must not read them again.
+# The files that run now; processes that they start must not read them again.
 RUNNING: list[Path] = []
 
 
@@ -109,7 +109,7 @@ def eager(path: str, source: str, name: str) -> Callable[..., Any]:
 
 
 def as_candidate(task: Task) -> Callable[..., Any]:
-    """Wrap the reference: it ignores what only kernels are asked for, and writes by contract."""
+    """Wrap the reference: it ignores arguments for kernels only, and writes by contract."""
     unknown = {OUT} - parameters_of(task.reference)
     names = [o.name for o in task.outputs]
 

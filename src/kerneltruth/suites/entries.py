@@ -98,7 +98,7 @@ def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
 
 
 def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
-    """Return the task of that name, or the one that another benchmark calls so."""
+    """Return the task of that name, or the one of that name in another benchmark."""
     for known in (name, FUSED + name, name.removeprefix(FUSED), _OTHER_NAMES.get(name, "")):
         if known in tasks:
             return tasks[known]

@@ -1,4 +1,4 @@
-"""List tasks: what kernels can be judged on."""
+"""List the tasks that kernels can be judged on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def list_tasks(suite: str | None) -> TasksDocument:
 
 
 def show_task(name: str, suite: str | None, contract: str = DEFAULT_CONTRACT) -> TasksDocument:
-    """Return the document of `tasks NAME --json`: one task with what a contract makes of it.
+    """Return the document of `tasks NAME --json`: one task under a contract.
 
     Raises:
         UserError: there is no such task or contract.

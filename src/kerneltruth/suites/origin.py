@@ -1,4 +1,4 @@
-"""Where a finding's task comes from, and how a replay finds it again."""
+"""Record the suite of a finding's task, and find it again for a replay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = "reference_source"
 
 
 def origin_of(task: str) -> dict[str, str | None]:
-    """Return what a finding must store about a task of an open suite; nothing for others."""
+    """Return the facts that a finding stores about a task of an open suite; nothing for others."""
     suite, _, name = task.partition("/")
     known = open_tasks(suite)
     if known is None:

@@ -12,12 +12,12 @@ from kerneltruth.tasks.spec import Task
 
 
 def control_of(task: Task) -> Candidate | None:
-    """Return what a PyTorch user would write for the task, including PyTorch's own faults."""
+    """Return the code that a PyTorch user would write for the task, with PyTorch's own faults."""
     return eager_of(task, unaided=True) or own_function(task)
 
 
 def own_function(task: Task) -> Candidate | None:
-    """Return what an open suite holds for right: its own program, or the task's reference."""
+    """Return an open suite's own right candidate: its program, or the task's reference."""
     suite = open_tasks(task.suite)
     return None if suite is None else suite.control(task)
 

@@ -116,7 +116,7 @@ def _check_parameters(candidate: Candidate, task: Task) -> None:
 
 
 def _only_public(source: str, path: str, named: str) -> str:
-    """Return what has the task's name, else the only function that is public."""
+    """Return the function with the task's name, else the only public one."""
     names = public_functions(source, path)
     if named == ENTRY or named in names or _defines(source, path, named):
         return named

@@ -43,7 +43,7 @@ def code_of(reply: str) -> str:
 
 
 def _fenced(text: str) -> list[str]:
-    """Return what lies between fences, in time that grows as the text does."""
+    """Return the texts between fences, in linear time."""
     lines = [f"{line}\n" for line in text.split("\n")]
     fences = [_FENCE.match(line) for line in lines]
     closing = {f[1]: n for n, f in enumerate(fences) if f is not None and not f[2].strip(" \t\r")}

@@ -1,4 +1,4 @@
-"""What every reader yields: submissions, and what could not be read, with reasons."""
+"""The items that every reader yields: submissions, and unreadable items with reasons."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Define what kernels must compute."""
+"""Define the tasks: the operators that kernels must compute."""

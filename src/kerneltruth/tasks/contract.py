@@ -25,7 +25,7 @@ class Bounded(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """What a contract judges.
+    """The evidence that a contract judges.
 
     Attributes:
         inputs: float64, or in their own integer dtype; None where absent.

@@ -1,4 +1,4 @@
-"""Turn what a declaration gives into a `Task`, step by step."""
+"""Turn a declaration into a `Task`, step by step."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def _of_gradients(promises: Promises, *, random: bool) -> tuple[str, ...]:
 
 
 def _said(promises: Promises, *, bitwise: bool) -> Iterator[str]:
-    """Return what a description adds on the ways of calling the operator."""
+    """Return the description's sentences on ways of calling the operator."""
     for name in promises.numbers:
         yield f"A Python number may stand in the place of {name}."
     if promises.out:

@@ -27,7 +27,7 @@ _DRAWN = 2**17
 
 
 def _rounding(evidence: Evidence) -> float:
-    """Return what one rounding may lose: float32 products may use TF32."""
+    """Return the relative error of one rounding: float32 products may use TF32."""
     return max(evidence.eps, _TF32_EPS) if evidence.dtype == "float32" else evidence.eps
 
 

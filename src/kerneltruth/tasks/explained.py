@@ -137,7 +137,7 @@ def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> fl
 def _close(
     got: Tensor, truth: Tensor, members: Sequence[Member], usual: str, thresholds: Thresholds
 ) -> Iterator[Claim]:
-    """Return the published thresholds, or what the members reach if those cannot be met."""
+    """Return the published thresholds, or the members' own errors if these exceed them."""
     plain = {m.name: distances(m.values, truth) for m in members if "groups" not in m.name}
     names = ("1 - cosine similarity", "relative L1 error", "root mean square error")
     published = (1 - thresholds.cosine, thresholds.l1, thresholds.rmse)

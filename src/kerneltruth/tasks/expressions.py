@@ -1,4 +1,4 @@
-"""Evaluate what declarations say of dims and attributes: expressions, and functions by name.
+"""Evaluate a declaration's rules on dims and attributes: expressions, and functions by name.
 
 An expression, such as `2*M*N` or `C % groups == 0`, is arithmetic on names and comparison. What
 follows from dims and attributes by any logic is a Python function whose parameters are the names
@@ -66,7 +66,7 @@ Rule = Callable[..., Any] | Variants
 
 
 class Scope(dict[str, Any]):
-    """Values by name; what `where` gives is computed when it is first needed."""
+    """Values by name; values of `where` are computed at first use."""
 
     def __init__(self, values: Mapping[str, Any], where: Mapping[str, Rule]) -> None:
         super().__init__(values)

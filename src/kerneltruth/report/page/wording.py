@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from kerneltruth.analysis.groups import METHOD
 from kerneltruth.documents.estimates import EstimateRecord, RateRecord, Row
 
-# What no reader can see, or what turns text around: shown by its code point in place of itself.
+# Characters that are invisible or that reverse text; their code points are shown instead.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )

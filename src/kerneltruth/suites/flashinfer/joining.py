@@ -1,6 +1,6 @@
 """Join several Python files into one module, because a candidate is one file.
 
-Imports among the files dissolve. Functions keep their text, line by line, because Triton reads it.
+Imports among the files dissolve. Functions keep their text line by line, because Triton reads it.
 What cannot be joined without changing its meaning is refused: names that two files define
 differently, imports of a sibling inside a function, and circular imports.
 """

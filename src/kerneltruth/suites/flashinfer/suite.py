@@ -67,7 +67,7 @@ class DataSet(Suite):
         return cls(definitions, workloads, (*broken, *more), opening.runner)
 
     def listed(self) -> Iterator[Listed]:
-        """Return what is known of each definition without running its reference."""
+        """Return the known facts of each definition without running its reference."""
         for d in self.definitions.values():
             yield Listed(
                 name=d.name,
@@ -101,6 +101,6 @@ class DataSet(Suite):
         return TaskSource(source=definition.reference, alone=not definition.says)
 
     def submissions(self, path: Path) -> Iterator[Read]:
-        """Return what of the data set cannot be read, and the submissions at a path."""
+        """Return the unreadable parts of the data set, and the submissions at a path."""
         yield from self.broken
         yield from read_submissions(path, definitions=self.definitions)

@@ -1,4 +1,4 @@
-"""Read what accompanies solutions in a data set: definitions, and the peer's verdicts in traces."""
+"""Read a data set's definitions, and the peer's verdicts on solutions in its traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read traces: what the peer's own evaluation said about each solution."""
+"""Read traces: the peer's own evaluation of each solution."""
 
 from __future__ import annotations
 

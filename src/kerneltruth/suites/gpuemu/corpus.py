@@ -40,7 +40,7 @@ class OpSchema(msgspec.Struct, frozen=True):
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """What `meta.json` says of a kernel; paths are relative to the corpus."""
+    """The contents of a kernel's `meta.json`; paths are relative to the corpus."""
 
     name: str
     source: str

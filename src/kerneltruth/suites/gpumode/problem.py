@@ -19,9 +19,9 @@ from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 META, SUBMITTED = "task.yml", "custom_kernel"
 _REFERENCE, MAKES = "reference.py", "generate_input"
 COMPUTES, _CHECKS = "ref_kernel", "check_implementation"
-# What checks that compare with the reference call.
+# Functions that checks call to compare with the reference.
 _COMPARES = ("match_reference", "verbose_allclose", "verbose_allequal")
-# Those of `make_match_reference`.
+# The default tolerances of `make_match_reference`.
 _TOLERANCE = {"rtol": 1e-5, "atol": 1e-8}
 _FILE = re.compile(r'\{"name": "(?P<name>\w+\.py)", "source": "(?P<source>[^"@]+)"\}')
 INSIDE = Path(__file__).with_name("inside.py")
@@ -230,7 +230,7 @@ def _is_written(function: ast.FunctionDef, name: str) -> bool:
         if isinstance(node, ast.Return) and node.value is not None:
             returned = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             reads -= sum(ast.unparse(r) == name for r in returned)
-    # A size that is read of it says nothing of its elements.
+    # Reading its size is not reading its elements.
     attributes = [n for n in ast.walk(function) if isinstance(n, ast.Attribute)]
     forms = sum(a.attr in ("shape", "dtype") and ast.unparse(a.value) == name for a in attributes)
     return reads <= forms

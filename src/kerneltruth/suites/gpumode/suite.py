@@ -31,7 +31,7 @@ SUITE = "gpumode"
 _POPCORN = re.compile(r"^#!POPCORN leaderboard (\S+)", re.MULTILINE)
 
 
-# What is said of a user's own reference that fails.
+# The message if a user's own reference fails.
 _RAISES = re.compile(r"(\w+)\(\) raises (\w+)(?: at line \d+)?: (.*); correct it, so that")
 
 

@@ -1,4 +1,4 @@
-"""The arguments of a problem's task: what a case draws or chooses, and what follows from it."""
+"""The arguments of a problem's task: drawn or chosen by a case, or derived from it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
 # so that the output of a deep network still depends on its input. Feedback loops grow.
 _GAIN = math.sqrt(6.0)
 _RECURRENT = ("weight_ih_", "weight_hh_")
-# The most that a weight differs from the one number with which a constructor fills it.
+# The largest deviation of a weight from the one number with which a constructor fills it.
 _AROUND = 0.25
 
 
@@ -62,7 +62,7 @@ def arguments_of(
 def _of_model(
     schema: Schema, specs: Sequence[Argument], drawn: Sequence[str]
 ) -> Iterator[Argument]:
-    """Return what describes a model: its constructor's inputs, its own, and its weights."""
+    """Return arguments that describe a model: its constructor's inputs, its own, its weights."""
     built = by_sizes({c.label: c.outline.init for c in schema.every})
     yield Derived(name=CONSTRUCTED, expression=built)
     yield from specs
@@ -141,7 +141,7 @@ def _tensor(
             extent=by_sizes(extents),
             typical=typical,
             stored=described.dtype or "int64",
-            # What was seen of one set may lie beyond another's range.
+            # Values seen in one set may lie beyond another's range.
             least=min(int(facts.low or 0), min(extents.values()) - 1),
         )
     if described.dtype != schema.working:

@@ -1,8 +1,7 @@
 """Judge random results: could the model have drawn what the candidate returned?
 
-The problem's own model runs many times. A right result is one more draw: it lies among the others
-as they lie among each other. How far each draw departs from the others says how far a right result
-may.
+The problem's own model runs many times. A right result is one more draw, as far from the others as
+they are from each other. How far each draw departs from the others says how far a right result may.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write down what was learned of a plain function: a signature, and a declaration to edit."""
+"""Write a signature and an editable declaration from the facts learned of a plain function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BYTES = ("uint8", "int8")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a declaration needs to say.
+    """The facts that a declaration states.
 
     Attributes:
         arguments: of the signature, each as it is written there.
@@ -43,7 +43,7 @@ class Learned:
 
 
 def learned(problem: Problem, schema: Schema, task: Task) -> Learned:
-    """Return what was learned of a plain function."""
+    """Return the facts learned of a plain function."""
     return _Learner(problem, schema, task).learned()
 
 
@@ -53,7 +53,7 @@ def signature_of(problem: Problem, found: Learned) -> str:
 
 
 def in_one_line(problem: Problem, schema: Schema, task: Task) -> str:
-    """Return what was learned, for people."""
+    """Return the learned facts in a line for people."""
     further = f", also {', '.join(task.extended_dtypes)}" if task.extended_dtypes else ""
     found = signature_of(problem, learned(problem, schema, task))
     return f"learned {found} in {', '.join(task.dtypes)}{further}"
@@ -119,7 +119,7 @@ def _is_unused_import(statement: ast.stmt, used: Collection[str]) -> bool:
 
 
 def _unsaid(task: Task) -> Iterator[str]:
-    """Yield what the reference states and a declaration cannot."""
+    """Yield statements of the reference that a declaration cannot express."""
     if task.admitted_share:
         yield f"A relative error of {task.admitted_share} was admitted too: tolerance is absolute."
 
@@ -283,7 +283,7 @@ class _Learner:
         return None
 
     def _role(self, name: str) -> str:
-        """Return what a size is to the function: summed over, or one that results keep."""
+        """Return the role of a size: summed over, or kept in results."""
         outlines = [c.outline for c in self._sets]
         pairs = [(n, o.terms) for n, o in zip(self._sizes[name], outlines, strict=True)]
         larger = [(n, terms) for n, terms in pairs if terms > 1]

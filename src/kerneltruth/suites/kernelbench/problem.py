@@ -34,7 +34,7 @@ _NEEDED = ("Model", "get_inputs", "get_init_inputs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """What a file has instead of a model.
+    """The plain function that a file has instead of a model.
 
     Attributes:
         name: of the function.

@@ -120,7 +120,7 @@ class ConstantChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFacts:
-    """What the draws of one input have in common.
+    """The common properties of one input's draws.
 
     Attributes:
         form: such as `sign` or `upper`; None for other values, and for integers.

@@ -155,7 +155,7 @@ class Search:
     def _sizes_among(self, sketch: Try) -> Iterator[Slot]:
         """Return the constants that determine shapes of inputs or weights.
 
-        Others are bounds of random integers, numbers of levels or steps: what the problem is.
+        Other constants define the problem: bounds of random integers, numbers of levels or steps.
         """
         own = sketch(self._own)
         for slot in self._slots:

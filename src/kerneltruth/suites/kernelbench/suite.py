@@ -139,7 +139,7 @@ class KernelBench(Suite):
         return self._schemas[name]
 
     def listed(self) -> Iterator[Listed]:
-        """Return what is known of each problem without running it."""
+        """Return the known facts of each problem without running it."""
         for p in self.problems.values():
             yield Listed(
                 name=p.name,
@@ -172,7 +172,7 @@ class KernelBench(Suite):
         )
 
     def statement(self, name: str) -> TaskSource:
-        """Return the problem's source, which is all that states it."""
+        """Return the problem's source, its only statement."""
         return TaskSource(source=self.problems[name].source, alone=True, whole=True)
 
 
@@ -205,7 +205,7 @@ class Reference(KernelBench):
         return found
 
     def declaration(self, name: str, *, short: bool = False) -> str | None:
-        """Return what was learned of a plain function; None for KernelBench's form."""
+        """Return the facts learned of a plain function; None for KernelBench's form."""
         problem = self.problems[name]
         if problem.function is None:
             return None

@@ -56,7 +56,7 @@ BEYOND = "KernelBench does not ask for it"
 
 
 def entry_of(problem: Problem) -> str:
-    """Return what a candidate for a problem defines, if its file does not say otherwise."""
+    """Return the default entry of a candidate for a problem."""
     return ENTRY if problem.function is None else problem.function.name
 
 

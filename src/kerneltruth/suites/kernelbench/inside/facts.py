@@ -1,4 +1,4 @@
-"""Find what only runs show about a problem: its values, and whether it can be judged at all."""
+"""Find the facts of a problem that only runs show: its values, and whether it can be judged."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _in_double(
     inputs: Sequence[list[Any]],
     narrow: Sequence[Any] | None,
 ) -> dict[str, Any]:
-    """Return what float64 shows, with weights as the problem's own constructor draws them.
+    """Return the facts of a float64 run, with weights as the problem's own constructor draws them.
 
     Other weights are drawn only while the output looks constant.
     """
@@ -267,7 +267,7 @@ class _RandomIntegers:
 
 
 def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, Any]:
-    """Return what the draws of one input have in common."""
+    """Return the common properties of one input's draws."""
     first = draws[0]
     if not isinstance(first, torch.Tensor):
         return {"same": len({repr(v) for v in draws}) == 1}

@@ -1,4 +1,4 @@
-"""Give a file with a plain function what KernelBench's problems have: a model and its inputs."""
+"""Give a file with a plain function the form of a KernelBench problem: a model and its inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class NoReference(Exception):
-    """What the file does, no reference may do."""
+    """The file does something that a reference must not do."""
 
 
 def arguments_of(module: types.ModuleType, makes: str) -> list[Any]:
@@ -283,7 +283,7 @@ def _other_number(value: Any) -> Any:
         return not value
     if not isinstance(value, float):
         return None
-    # What keeps a division from zero shows only if it is not that small.
+    # An eps that guards a division shows only if it is not that small.
     return _SHOWING if abs(value) < _TINY else value / 2
 
 
