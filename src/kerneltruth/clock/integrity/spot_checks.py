@@ -21,7 +21,7 @@ from kerneltruth.runner.timing.messages import SpotCheck
 # output.
 MOST_CALLS = 32
 SPOTS = 1024
-# Of more calls, half are checked: a result left over from the previous call is then mostly wrong.
+# With more calls, half are checked: a result left over from the previous call is then mostly wrong.
 FEW = 8
 # After the first blocks, each block is followed by a checked batch with probability one in this
 # many.
