@@ -254,8 +254,8 @@ def test_a_contract_that_nothing_breaks_proves_nothing(evaluator, cache):
     lax = replace(
         task,
         name="lax",
-        outputs=(replace(output, compare="contract"),),
-        contract=lambda evidence: (),
+        outputs=(replace(output, compare="claims"),),
+        claims=lambda evidence: (),
     )
     candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
     proof = prove(lax, candidate, evaluator.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))

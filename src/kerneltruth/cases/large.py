@@ -79,7 +79,7 @@ def row_dim(task: Task, case: Case) -> str | None:
     other_call = settings.get(CALL, PLAIN_CALL) != PLAIN_CALL
     if task.random or task.foreign or task.contracted() or writes or other_call:
         return None
-    if task.unrefereeable is not None or task.contract is not None:
+    if task.unrefereeable is not None or task.claims is not None:
         return None
     present = [spec for spec in task.tensors if spec.name not in case.absent]
     first = next((axes[0] for axes in (task.axes(s, settings) for s in present) if axes), None)

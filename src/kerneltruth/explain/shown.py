@@ -29,7 +29,7 @@ _MOST_MESSAGE = 120
 def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) -> str:
     """Format the case and its result, as `input=[100.0], expected 1.0, got nan`.
 
-    `several`: other results than the reference are right too; a contract judges them.
+    `several`: other results than the reference are right too; claims judge them.
     """
     inputs = [f"{name}={said}" for name, said in _inputs(expectation)]
     claimed = None if several else ruling.claimed_wrong

@@ -33,7 +33,7 @@ def example_of(task: Task, prompts: Prompts) -> str:
     Random operators and operators with several right results have none, nor do tasks whose
     references run in a child.
     """
-    if task.foreign or task.random or task.contract is not None:
+    if task.foreign or task.random or task.claims is not None:
         return ""
     case = _small_case(task)
     if case is None:

@@ -33,19 +33,19 @@ def broken_claims(
     *,
     most: int | None = None,
 ) -> tuple[Claim, ...]:
-    """The claims of the task's contract that the outputs break, at most `most` of them.
+    """The claims of the task that the outputs break, at most `most` of them.
 
     Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
 
     `inputs` are the case's, where the outputs lie.
     """
-    if task.contract is None:
+    if task.claims is None:
         return ()
     evidence = evidence_of(task, expectation, outputs, inputs)
     broken: list[Claim] = []
     try:
         with quietly():
-            for claim in islice((c for c in task.contract(evidence) if not c.holds), most):
+            for claim in islice((c for c in task.claims(evidence) if not c.holds), most):
                 broken.append(claim)
     except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
         # A claim cannot even be computed on some outputs, such as NaN.
@@ -60,7 +60,7 @@ def evidence_of(
     outputs: tuple[torch.Tensor, ...],
     inputs: Mapping[str, torch.Tensor | None],
 ) -> Evidence:
-    """The evidence that the task's contract judges; see `broken_claims`."""
+    """The evidence for the task's claims; see `broken_claims`."""
     case, expected = expectation.case, expectation.outputs
     parts = PARTS.get(case.dtype, case.dtype)
     wide = {n: None if t is None else widened(t, torch.float64) for n, t in inputs.items()}
@@ -84,7 +84,7 @@ def _bounded(
     formula: Callable[..., torch.Tensor],
     settings: Mapping[str, Any],
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The result of another formula on the inputs of a case; see `tasks.contract.Bounded`."""
+    """The result of another formula on the inputs of a case; see `tasks.claims.Bounded`."""
     names = tuple(inspect.signature(formula).parameters)
 
     def named(**given: Any) -> torch.Tensor:
@@ -92,7 +92,7 @@ def _bounded(
 
     case, (want, *_) = expectation.case, expectation.outputs
     specs = (Output(name=want.spec.name),)
-    other = replace(task, reference=named, outputs=specs, contract=None, admissible=(), tf32=())
+    other = replace(task, reference=named, outputs=specs, claims=None, admissible=(), tf32=())
     given = Inputs(
         order=expectation.inputs.order,
         tensors=dict(inputs),

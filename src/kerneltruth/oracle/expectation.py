@@ -48,7 +48,7 @@ def expect_timed(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu")
     """
     with quietly(), torch.device(device):
         specs = task.promised_outputs(inputs.scalars, inputs.tensors)
-        bounded = any(o.compare != "contract" for o in specs)
+        bounded = any(o.compare != "claims" for o in specs)
         made = few_evaluations(task, case, inputs, bounded=bounded, device=device)
         outputs = expected_outputs(task, case, specs, made, Policy())
     return Expectation(case=case, inputs=inputs, outputs=outputs, timed_on=device)
@@ -57,8 +57,8 @@ def expect_timed(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu")
 def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
     task = judged_as(task, case)
     specs = task.promised_outputs(inputs.scalars, inputs.tensors)
-    # A contract looks at no bound.
-    bounded = policy.method == "spread" and any(o.compare != "contract" for o in specs)
+    # Claims need no bound.
+    bounded = policy.method == "spread" and any(o.compare != "claims" for o in specs)
     try:
         made = all_evaluations(task, case, inputs, bounded=bounded, tf32=policy.tf32)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
@@ -88,23 +88,23 @@ def _passed_decoy(task: Task, made: Expectation) -> str | None:
         tried: Iterable[tuple[str, torch.Tensor]] = (
             (name, decoy) for name, decoy in offered if name not in spared
         )
-        if expected.spec.compare != "contract" and expected.reference.numel() <= bounds.SMALL:
+        if expected.spec.compare != "claims" and expected.reference.numel() <= bounds.SMALL:
             tried = list(tried)
             if expected.rejects_each([decoy for _, decoy in tried]):
                 continue
         for name, decoy in tried:
-            if expected.spec.compare == "contract":
+            if expected.spec.compare == "claims":
                 rejected = _breaks(task, made, index, decoy)
             else:
                 rejected = expected.rejects(decoy)
             if not (rejected or is_right(decoy, expected.rounded, expected.dtype)):
-                what = "contract" if expected.spec.compare == "contract" else "bound"
-                return f"the {what} lets a decoy through: {name}"
+                what = "claims let" if expected.spec.compare == "claims" else "bound lets"
+                return f"the {what} a decoy through: {name}"
     return None
 
 
 def _breaks(task: Task, made: Expectation, index: int, decoy: torch.Tensor) -> bool:
-    """Whether the contract is broken when a decoy stands in the place of one right output."""
+    """Whether a claim is broken when a decoy stands in the place of one right output."""
     outputs = made.outputs
     returned = tuple(decoy if i == index else o.rounded for i, o in enumerate(outputs))
     return bool(broken_claims(task, made, returned, made.inputs.tensors, most=1))

@@ -71,7 +71,7 @@ class Expectation:
 
     Attributes:
         invalid: why the operator itself rejects the case, if it does.
-        tf32: whether the policy admits TF32, where a contract asks.
+        tf32: whether the policy admits TF32, for claims that ask.
         unrefereeable: which decoy the bound lets through, if one.
         timed_on: the device where a timed call is graded; None for a case.
     """

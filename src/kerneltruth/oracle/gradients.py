@@ -34,7 +34,7 @@ def judged_as(task: Task, case: Case) -> Task:
             dtype: tuple(_gradient_of(formula, specs) for formula in formulas)
             for dtype, formulas in task.narrowed.items()
         },
-        contract=None,
+        claims=None,
         random=False,
     )
 

@@ -30,7 +30,7 @@ from kerneltruth.tasks.spec import Task
 def spotwise(task: Task, expectation: Expectation) -> bool:
     """Whether each element of the outputs is right or wrong by itself, and can be kept alone."""
     return not _written(task, expectation) and all(
-        want.spec.compare not in ("contract", "accept") and ITEMSIZE.get(want.promised, 0) <= 8
+        want.spec.compare not in ("claims", "accept") and ITEMSIZE.get(want.promised, 0) <= 8
         for want in expectation.outputs
     )
 
@@ -43,13 +43,13 @@ def grade_spots(
 ) -> Verdict:
     """Judge some elements of several calls' results, if that is possible (`spotwise`).
 
-    Contracts on whole results are left out. Several calls may be the same. Spots are row-major
+    Claims about whole results are left out. Several calls may be the same. Spots are row-major
     elements of each output, and the observed results have a line for each call.
     """
     odd = next((r for r in seen.results if isinstance(r, OtherResult)), None)
     if odd is not None:
         return Failed(kind="shape", detail=odd.text)
-    return grade(replace(task, contract=None), _at_spots(calls, spots), seen)
+    return grade(replace(task, claims=None), _at_spots(calls, spots), seen)
 
 
 def _at_spots(calls: Sequence[Expectation], spots: Sequence[Sequence[int]]) -> Expectation:
@@ -112,11 +112,11 @@ def grade(task: Task, expectation: Expectation, seen: Observation) -> Verdict:
 def _values(
     task: Task, expectation: Expectation, got: tuple[torch.Tensor, ...], device: str
 ) -> Verdict:
-    reads_inputs = task.contract is not None or any(w.spec.accept for w in expectation.outputs)
+    reads_inputs = task.claims is not None or any(w.spec.accept for w in expectation.outputs)
     given = expectation.inputs.tensors if reads_inputs else {}
     inputs = {n: None if t is None else t.to(device) for n, t in given.items()}
     for output, want in zip(got, expectation.outputs, strict=True):
-        if want.spec.compare in ("accept", "contract"):
+        if want.spec.compare in ("accept", "claims"):
             if (failed := not_accepted(expectation, want, got, inputs)) is not None:
                 return failed
         elif want.rejects(output):

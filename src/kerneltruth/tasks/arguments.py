@@ -230,7 +230,7 @@ class Output:
 
     `bound`: each element against its bound. `exact`: bit-equal values (indices, bools).
     `accept(inputs, outputs, reference)` returns True where an element is right, for outputs with
-    several right answers (indices of a top-k under ties). `contract`: judged by the task's contract
+    several right answers (indices of a top-k under ties). `claims`: judged by the task's claims
     alone.
 
     Attributes:
@@ -251,7 +251,7 @@ class Output:
 
     name: str = "out"
     dtype: str = "same"
-    compare: Literal["bound", "exact", "accept", "contract"] = "bound"
+    compare: Literal["bound", "exact", "accept", "claims"] = "bound"
     accept: Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], Mask] | None = None
     when: str | None = None
     spared: tuple[str, ...] = ()

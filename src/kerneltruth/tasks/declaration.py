@@ -27,7 +27,7 @@ from kerneltruth.tasks.model import (
     NUMBER,
     OUT,
     PLAIN_CALL,
-    Contract,
+    Claims,
     Task,
 )
 from kerneltruth.tasks.promises import Promises
@@ -73,8 +73,8 @@ class Declaration:
         values: inclusive range to which every real input is clamped, if the operator has one.
         layouts: False if a non-contiguous input makes no sense.
         admissible: further correct formulations, as implementations that widen the spread bound.
-        contract: claims that hold for every right answer, if several are right; for the outputs
-            compared by `contract`.
+        claims: statements that hold for every right answer, if several are right; for the outputs
+            compared by `claims`.
         random: whether two calls may differ.
         bitwise: whether equal calls must return the same bytes, and not only values within the
             bound.
@@ -121,7 +121,7 @@ class Declaration:
     values: tuple[float, float] | None = None
     layouts: bool = True
     admissible: Sequence[Callable[..., Any]] = ()
-    contract: Contract | None = None
+    claims: Claims | None = None
     random: bool = False
     bitwise: bool = False
     perf: Sequence[Mapping[str, Any]] = ()
@@ -174,7 +174,7 @@ class Declaration:
             values=self.values,
             layouts=self.layouts,
             admissible=tuple(self.admissible),
-            contract=self.contract,
+            claims=self.claims,
             random=self.random,
             bitwise=self.bitwise,
             perf=tuple(self.perf),

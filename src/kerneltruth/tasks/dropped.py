@@ -36,15 +36,15 @@ def scaled(x: Tensor, keep: float) -> Tensor:
 
 
 def outputs(p: str = "p") -> tuple[Output, ...]:
-    """Return the one output: judged by the contract if elements are dropped, else by its bound."""
+    """Return the one output: judged by claims if elements are dropped, else by its bound."""
     random = f"training and {p} > 0"
     # A run of zeros at the end may be chance.
-    chance = Output(compare="contract", when=random, spared=("last tile zeroed",))
+    chance = Output(compare="claims", when=random, spared=("last tile zeroed",))
     return chance, Output(when=f"not ({random})")
 
 
-def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Claim]]:
-    """Return the contract of a task that drops elements.
+def claims(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Claim]]:
+    """Return the claims of a task that drops elements.
 
     Args:
         chain: the task's formula.
@@ -52,7 +52,7 @@ def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Cla
     """
     names = tuple(inspect.signature(chain).parameters)
 
-    def claims(evidence: Evidence) -> Iterator[Claim]:
+    def made(evidence: Evidence) -> Iterator[Claim]:
         scalars = evidence.scalars
         training = bool(scalars.get("training", True))
         share = float(scalars[p]) if training else 0.0
@@ -74,7 +74,7 @@ def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Cla
             decidable = settled & ((kept - dropped).abs() > slack + other_slack)
             yield from _chance(is_dropped & ~is_kept, decidable, share)
 
-    return claims
+    return made
 
 
 def _chance(dropped: Tensor, decidable: Tensor, share: float) -> Iterator[Claim]:

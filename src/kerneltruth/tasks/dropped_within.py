@@ -1,6 +1,6 @@
 """Judge dropout within an operator, where no element of the result is itself kept or dropped.
 
-A contract claims nothing if nothing is random (a bound judges that) or if the result without
+Nothing is claimed if nothing is random (a bound judges that) or if the result without
 dropout is not finite. `dropped` judges operators that end in dropout.
 """
 

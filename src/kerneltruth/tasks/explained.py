@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.arguments import Output
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.quantized import Member
 
 # A published limit holds if the usual scheme stays below this part of it; otherwise a result may be
@@ -33,7 +33,7 @@ class Thresholds:
 STRICT = Thresholds(cosine=0.95, l1=0.05, rmse=0.1)
 LENIENT = Thresholds(cosine=0.9, l1=0.1, rmse=0.15)
 
-OUTPUTS = (Output(compare="contract"),)
+OUTPUTS = (Output(compare="claims"),)
 _HOW = """The result has the dtype of the input and is computed in quantized arithmetic: {what}
     Symmetric int8 means codes = round(x / scale), clamped to [-128, 127] or [-127, 127], with
     scale = max|x| / 127 (or / 128) taken from the inputs of the call; ties may be rounded either

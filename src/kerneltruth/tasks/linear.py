@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.arguments import Output
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.expressions import Variants
 
 # LAPACK's usual threshold, in units of rounding.
@@ -64,7 +64,7 @@ def form_of_indefinite(_matrix: str, hermitian: bool) -> str:
     return _matrix if hermitian else f"{_matrix} symmetric"
 
 
-JUDGED = Output(compare="contract")
+JUDGED = Output(compare="claims")
 HOW_A_SOLUTION = """The result is judged by its backward error: |B - A X| of each column must be at
     most 30 roundings of |A| |X| + |B| (Frobenius norms), which a stable algorithm in the input's
     dtype keeps whatever the condition of A. TF32 is not admitted: the factorization is followed by
@@ -88,8 +88,8 @@ HOW_A_FACTOR = """Norms are Frobenius norms, n is the larger size of A and eps t
 
 
 def named(name: str) -> Output:
-    """Return an output that the contract judges."""
-    return Output(name=name, compare="contract")
+    """Return an output that claims judge."""
+    return Output(name=name, compare="claims")
 
 
 def given(evidence: Evidence, name: str) -> Tensor:

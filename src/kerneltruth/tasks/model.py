@@ -18,7 +18,7 @@ from kerneltruth.tasks.arguments import (
     Scalar,
     TensorSpec,
 )
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.expressions import Rule, Scope, evaluate, spread_out
 from kerneltruth.tasks.promises import Promises
 
@@ -41,7 +41,7 @@ NUMBER = "number "
 DTYPE = "dtype"
 DTYPE_PREFIX = "torch."
 
-Contract = Callable[[Evidence], Iterable[Claim]]
+Claims = Callable[[Evidence], Iterable[Claim]]
 
 
 class WithSpread(Protocol):
@@ -122,7 +122,7 @@ class Task:
     values: tuple[float, float] | None = None
     layouts: bool = True
     admissible: tuple[Callable[..., Any], ...] = ()
-    contract: Contract | None = None
+    claims: Claims | None = None
     random: bool = False
     perf: tuple[Mapping[str, Any], ...] = ()
     extended: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)

@@ -62,7 +62,7 @@ from kerneltruth.tasks.arguments import (
     Sizes,
     TensorSpec,
 )
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.declaration import FLOATS, Declaration
 from kerneltruth.tasks.expressions import Scope, Variants, evaluate
 from kerneltruth.tasks.model import CORE, Task, WithSpread

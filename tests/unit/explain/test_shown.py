@@ -48,8 +48,8 @@ FLOOR = declare(
     torch.floor,
     {"N": "batch"},
     benchmark={"N": 2},
-    outputs=(Output(compare="contract"),),
-    contract=exactly,
+    outputs=(Output(compare="claims"),),
+    claims=exactly,
 )
 
 

@@ -12,7 +12,7 @@ from kerneltruth.documents.verdict import Failed, Infra, Passed
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
 from kerneltruth.runner.protocol import Observation, OtherResult
-from kerneltruth.tasks.contract import Claim
+from kerneltruth.tasks.claims import Claim
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Output
 
@@ -210,7 +210,7 @@ def small(name, **dims):
     return declared, case_of(replace(declared, benchmark=replace(declared.benchmark, dims=shape)))
 
 
-def test_an_answer_that_is_not_unique_is_graded_by_its_contract():
+def test_an_answer_that_is_not_unique_is_graded_by_its_claims():
     declared, case = small("kernelbenchx/cholesky", B=2, N=12)
 
     def factor(given):
@@ -307,11 +307,11 @@ def test_elements_that_are_no_floats_are_judged_too(declared, right, wrong):
     assert isinstance(sampled(declared, wrong), Failed)
 
 
-def test_what_a_contract_says_of_the_whole_is_left_out():
+def test_claims_about_the_whole_are_left_out():
     def claims(evidence):
         yield Claim("no more than there is", float(evidence.outputs[0].numel()), 5.0)
 
-    whole = replace(RELU, contract=claims)
+    whole = replace(RELU, claims=claims)
     assert isinstance(sampled(whole, torch.relu), Passed)
     assert isinstance(sampled(whole, torch.neg), Failed)
 
@@ -337,21 +337,21 @@ def test_what_is_written_in_place_is_judged_as_a_whole():
 
 
 def _claims(works):
-    """A contract that raises an error for what `works` refuses."""
+    """Claims that raise an error for what `works` refuses."""
 
-    def contract(evidence):
+    def claims(evidence):
         if not works(evidence.outputs[0]):
             raise RuntimeError("no such claim")
         yield Claim("nothing", 0.0, 0.0)
 
-    return contract
+    return claims
 
 
 def test_claims_that_no_result_lets_compute_are_not_the_candidates_fault():
     declared = replace(
         RELU,
-        outputs=(Output(compare="contract"),),
-        contract=_claims(lambda out: False),
+        outputs=(Output(compare="claims"),),
+        claims=_claims(lambda out: False),
     )
     found = verdict(declared, case_of(declared), lambda x: x.relu())
     assert isinstance(found, Infra)
@@ -361,7 +361,7 @@ def test_claims_that_no_result_lets_compute_are_not_the_candidates_fault():
 def test_claims_that_its_own_result_breaks_are_the_candidates_fault():
     declared = replace(
         RELU,
-        outputs=(Output(compare="contract"),),
-        contract=_claims(lambda out: bool(out.isfinite().all())),
+        outputs=(Output(compare="claims"),),
+        claims=_claims(lambda out: bool(out.isfinite().all())),
     )
     assert_fails(declared, case_of(declared), lambda x: x.relu() + torch.nan)

@@ -170,8 +170,8 @@ def elementwise(evidence):
 NOISE = declare(
     "noise(x[M, N])",
     lambda x: torch.full_like(x, 0.5),
-    outputs=(Output(compare="contract", spared=("constant",)),),
-    contract=elementwise,
+    outputs=(Output(compare="claims", spared=("constant",)),),
+    claims=elementwise,
     random=True,
 )
 

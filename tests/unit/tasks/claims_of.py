@@ -1,4 +1,4 @@
-"""The claims of a task's contract that given outputs break, with bounds as the judge makes them."""
+"""The claims of a task that given outputs break, with bounds as the judge makes them."""
 
 import torch
 

@@ -1,11 +1,11 @@
-"""What contracts say of results, and matrices to try them on."""
+"""The claims that results break, and matrices to try them on."""
 
 import pytest
 import torch
 
 from kerneltruth.cases.matrices import matrix
 from kerneltruth.cases.philox import stream
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.registry import find
 
 
@@ -44,6 +44,6 @@ def claims():
             dtype=str(dtype).removeprefix("torch."),
             eps=torch.finfo(dtype).eps,
         )
-        return [claim.name for claim in task.contract(evidence) if not claim.holds]
+        return [claim.name for claim in task.claims(evidence) if not claim.holds]
 
     return judge

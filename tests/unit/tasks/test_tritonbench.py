@@ -1,4 +1,4 @@
-"""TritonBench-T's own tasks against NumPy, SciPy and loops, and what their contracts refuse."""
+"""TritonBench-T's own tasks against NumPy, SciPy and loops, and what their claims refuse."""
 
 import itertools
 

@@ -24,8 +24,7 @@ class Values:
     """One output compared: float64 CPU tensors of one shape, and which elements are wrong.
 
     `several`: an element may have several right values, of which the reference is only one.
-    `dtype`: the output's; empty for the case's. `claims`: what the task's contract
-    says of it.
+    `dtype`: the output's; empty for the case's. `claims`: the task's broken claims in words.
     """
 
     output: Tensor

@@ -202,7 +202,7 @@ def _notes(expectation: Expectation) -> list[str]:
     if several:
         names = ", ".join(several)
         notes.append(f"several answers are right for {names}; one of them is expected here")
-    if any(o.spec.compare == "contract" for o in expectation.outputs):
+    if any(o.spec.compare == "claims" for o in expectation.outputs):
         notes.append("what was returned broke a claim that only kerneltruth can check: replay it")
     return notes
 
@@ -234,5 +234,5 @@ def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any
         "output_dtype": output.promised,
         "bound": bound,
         "in_place": output.spec.name if output.spec.name in written else None,
-        "judged": output.spec.compare != "contract",
+        "judged": output.spec.compare != "claims",
     }

@@ -34,7 +34,7 @@ class Drawing(Protocol):
         """Return the outputs of `count` runs, each stacked."""
 
 
-def contract(reference: Drawing, random: tuple[str, ...]) -> Callable[[Evidence], Iterator[Claim]]:
+def claims_of(reference: Drawing, random: tuple[str, ...]) -> Callable[[Evidence], Iterator[Claim]]:
     """Return the claims of a problem that is random in these modes; none without modes."""
     known: dict[str, list[_Drawn]] = {}
 

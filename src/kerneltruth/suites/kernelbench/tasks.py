@@ -21,7 +21,7 @@ from kerneltruth.suites.kernelbench.arguments import (
     is_drawn,
     shown_in_call,
 )
-from kerneltruth.suites.kernelbench.chance import contract
+from kerneltruth.suites.kernelbench.chance import claims_of
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
 from kerneltruth.suites.kernelbench.problem import Plain, Problem
 from kerneltruth.suites.kernelbench.reference import (
@@ -112,7 +112,7 @@ def task_of(
         first={} if first is None else {SIZES: first.label, **_plain_call(task)},
         further={MODE: BEYOND} if len(modes) > 1 else {},
         random=bool(random),
-        contract=contract(reference, random) if random else None,
+        claims=claims_of(reference, random) if random else None,
     )
 
 
@@ -267,7 +267,7 @@ def _outputs(schema: Schema) -> list[Output]:
         )
         random = [m for m in modes if schema.random_in(m)]
         # A run of zeros at the end may be chance.
-        chance = replace(output, compare="contract", spared=("last tile zeroed", "gain"))
+        chance = replace(output, compare="claims", spared=("last tile zeroed", "gain"))
         if len(random) == len(modes):
             found.append(chance)
         elif random:

@@ -130,7 +130,7 @@ TASKS: tuple[Task, ...] = (
         ),
         admissible=(_dropout_gelu_stored,),
         outputs=dropped.outputs(),
-        contract=dropped.contract(_dropout_gelu),
+        claims=dropped.claims(_dropout_gelu),
         random=True,
         description=f"""The matrix product input1[b] @ input2[b] of each batch b, then dropout,
             then GELU: out[B, N, P] in the inputs' dtype. {_DROPPED.format(p="p")} A dropped
@@ -158,7 +158,7 @@ TASKS: tuple[Task, ...] = (
         ),
         admissible=(_gelu_dropout_stored,),
         outputs=dropped.outputs("dropout_p"),
-        contract=dropped.contract(_gelu_dropout, p="dropout_p"),
+        claims=dropped.claims(_gelu_dropout, p="dropout_p"),
         random=True,
         description=f"""The matrix product of each batch, then RMS normalization of its rows, then
             GELU, then dropout: out[B, N, P] in the inputs' dtype. A row z of the product becomes
@@ -195,7 +195,7 @@ TASKS: tuple[Task, ...] = (
         ),
         admissible=(_gelu_dropout_sub_stored,),
         outputs=dropped.outputs("dropout_p"),
-        contract=dropped.contract(_gelu_dropout_sub, p="dropout_p"),
+        claims=dropped.claims(_gelu_dropout_sub, p="dropout_p"),
         random=True,
         description=f"""The matrix product of each batch, then RMS normalization of its rows, then
             GELU, then dropout, then less `other`, which broadcasts to (B, N, P): out[B, N, P] in

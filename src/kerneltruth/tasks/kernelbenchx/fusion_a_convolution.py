@@ -168,7 +168,7 @@ TASKS: tuple[Task, ...] = (
             **convolution, keep=keep(p, training)
         ),
         outputs=dropped.outputs(),
-        contract=dropped.contract(_relu_dropout),
+        claims=dropped.claims(_relu_dropout),
         random=True,
         description=f"""{_CONVOLVED} {_SIZES} Then batch normalization: from each output
             channel its mean over N and all positions is subtracted, and it is divided by

@@ -46,7 +46,7 @@ TASKS: tuple[Task, ...] = (
             input, weight, bias, keep(p, training)
         ),
         outputs=dropped.outputs(),
-        contract=dropped.contract(_sigmoid),
+        claims=dropped.claims(_sigmoid),
         random=True,
         description="""input @ weight.T + bias over the last dim of input, which may have any
             number of leading dims; then the sigmoid; then dropout: out[..., O] in the input's

@@ -142,7 +142,7 @@ TASKS: tuple[Task, ...] = (
             input, lambd, keep(p, training)
         ),
         outputs=dropped.outputs(),
-        contract=dropped.contract(_hardshrink),
+        claims=dropped.claims(_hardshrink),
         random=True,
         may_overwrite={"input": "inplace"},
         description="""First dropout, then hard shrinkage. When training is True, each element

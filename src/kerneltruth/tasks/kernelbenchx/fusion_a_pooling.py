@@ -176,10 +176,10 @@ TASKS: tuple[Task, ...] = (
         ),
         reference=_fractional,
         outputs=(
-            Output(name="values", compare="contract"),
-            Output(name="indices", dtype="int64", compare="contract", when="return_indices"),
+            Output(name="values", compare="claims"),
+            Output(name="indices", dtype="int64", compare="claims", when="return_indices"),
         ),
-        contract=fractional_windows,
+        claims=fractional_windows,
         random=True,
         description="""ReLU, then the largest value of windows of kernel_size (an int or a pair
             of rows and columns) that lie at random: out[N, C, OH, OW], where output_size is

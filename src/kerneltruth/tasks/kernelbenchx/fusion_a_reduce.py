@@ -207,9 +207,9 @@ TASKS: tuple[Task, ...] = (
         admissible=(_gelu_min_by_formula,),
         outputs=(
             Output(name="values"),
-            Output(name="indices", dtype="int64", compare="contract", when="dim is not None"),
+            Output(name="indices", dtype="int64", compare="claims", when="dim is not None"),
         ),
-        contract=_points_at_least,
+        claims=_points_at_least,
         description=f"""The least GELU of the elements. {_GELU} With dim None the result is one
             scalar, the least of all. With an int dim (negative ones count from the end) there are
             two results: the least along it, and int64 indices of elements where it is reached,

@@ -75,7 +75,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"_matrix": ("spread",)},
         values=_MODERATE,
         reference=_solve,
-        contract=_is_solution,
+        claims=_is_solution,
         description=f"""x [N, K] with A @ x = b for a symmetric positive definite matrix A [N, N]
             and a matrix b [N, K], through A's Cholesky factor L: L @ y = b, then L.T @ x = y.
             {HOW_A_SOLUTION}""",
@@ -89,7 +89,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"_matrix": ("spread",)},
         values=_MODERATE,
         reference=_solve,
-        contract=_is_solution,
+        claims=_is_solution,
         description=f"""x [N] with A @ x = b for an invertible matrix A [N, N] and a vector b [N],
             through A's LU decomposition with partial pivoting, which A needs: its rows are in any
             order. {HOW_A_SOLUTION}""",
@@ -104,7 +104,7 @@ TASKS: tuple[Task, ...] = (
         constraints=("M >= N",),
         values=_MODERATE,
         reference=_least_squares,
-        contract=least_squares,
+        claims=least_squares,
         description=f"""x [N, K] that makes |A @ x - b| least in each column, for a matrix A [M, N]
             of full rank with M >= N and b [M, K], through A's QR decomposition: R @ x = Q.T @ b.
             For a square A that is the solution of A @ x = b. {HOW_LEAST_SQUARES}""",
@@ -117,7 +117,7 @@ TASKS: tuple[Task, ...] = (
         dims={"M": _M, "N": _N},
         attributes={"_matrix": ("spread", "shuffled", "flat", "deficient")},
         reference=_reconstruct,
-        contract=_is_reconstructed,
+        claims=_is_reconstructed,
         description=f"""A matrix A [M, N] put together again from its singular value decomposition,
             U @ diag(S) @ Vh: A itself, up to rounding. Judged by |X - A| <= 30 n eps |A|.
             {HOW_A_PRODUCT}""",

@@ -34,9 +34,9 @@ _MODERATE = (-4.0, 4.0)
 
 
 def _by(random: str) -> tuple[Output, ...]:
-    """The one output: judged by the contract where `random` holds, else by the bound."""
+    """The one output: judged by claims where `random` holds, else by the bound."""
     return (
-        Output(compare="contract", when=random, spared=("gain",)),
+        Output(compare="claims", when=random, spared=("gain",)),
         Output(when=f"not ({random})"),
     )
 
@@ -98,7 +98,7 @@ TASKS: tuple[Task, ...] = (
         ),
         values=_MODERATE,
         outputs=_by(_RANDOM),
-        contract=dropped_before_product,
+        claims=dropped_before_product,
         random=True,
         reference=_mul_add_logsoftmax_bmm,
         description="""log_softmax of input1 * input2 + other along `dim` of [B, M, K] (input2 and
@@ -124,7 +124,7 @@ TASKS: tuple[Task, ...] = (
         constraints=(f"not ({_RANDOM}) or M >= 80",),
         values=_MODERATE,
         outputs=dropped.outputs(),
-        contract=dropped.contract(_mv_logsoftmax),
+        claims=dropped.claims(_mv_logsoftmax),
         random=True,
         reference=lambda input, vec, p, training, inplace, dim: _mv_logsoftmax(
             input, vec, dim, keep(p, training)
@@ -160,7 +160,7 @@ TASKS: tuple[Task, ...] = (
         # Larger values leave one share of 1 per row, which tells nothing about dropout.
         values=(-1.5, 1.5),
         outputs=_by("0 < dropout_p < 1"),
-        contract=dropped_in_block,
+        claims=dropped_in_block,
         random=True,
         reference=_transformer_block,
         description="""softmax of input @ weight1 along the last dim, with input[..., D] and

@@ -240,8 +240,8 @@ TASKS: tuple[Task, ...] = (
         attributes={"dim": (0, 1, -2), "_short": (True,), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
         extended={"_short": (True,)},
-        outputs=(Output(compare="contract"),),
-        contract=_scattered,
+        outputs=(Output(compare="claims"),),
+        claims=_scattered,
         reference=lambda input, dim, index, src: input.scatter(dim, index, src),
         description="""A copy of the input in which, for every position p of `index`, src[p] stands
             where p points with its coordinate along `dim` replaced by index[p]. The int64 index has

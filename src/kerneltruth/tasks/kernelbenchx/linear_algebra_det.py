@@ -78,7 +78,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"_matrix": ("spread", "raw"), "_rank": BATCHES},
         extended_dtypes=DTYPES[1:],
         reference=_det,
-        contract=_is_det,
+        claims=_is_det,
         description=f"""The determinant of each square matrix A [N, N], with its sign; A needs
             pivoting, and may be singular. {_SAYS_BATCH} {_HOW}""",
         flops="2*N**3/3*count",
@@ -93,7 +93,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": BATCHES},
         extended_dtypes=DTYPES[1:],
         reference=_det_lu,
-        contract=_is_det,
+        claims=_is_det,
         description=f"""The determinant of each square matrix A [N, N] through its LU decomposition
             with partial pivoting: the product of U's diagonal, with the sign of the permutation.
             With `pivot=False` rows are not interchanged; A is diagonally dominant then.
@@ -109,7 +109,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"mode": ("complete",), "_matrix": ("spread",)},
         extended_dtypes=("float64", "complex64"),
         reference=_det_qr,
-        contract=_is_det,
+        claims=_is_det,
         description=f"""The determinant of a square matrix A [N, N] through its QR decomposition:
             the product of R's diagonal times det(Q), which is 1 or -1. `mode` is that of the QR
             decomposition and makes no difference for a square matrix. The result has no dims.

@@ -209,7 +209,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"upper": (True,), "_matrix": ("spread",), "_rank": BATCHES},
         outputs=(named("out"),),
         reference=_cholesky,
-        contract=_is_cholesky,
+        claims=_is_cholesky,
         description=f"""The Cholesky factor of each symmetric positive definite matrix A: the lower
             triangular L with a positive diagonal and A = L @ L.T, or with `upper=True` its
             transpose, an upper triangular U with A = U.T @ U. The other triangle is exactly 0.
@@ -224,9 +224,9 @@ TASKS: tuple[Task, ...] = (
         dims=_dims("N"),
         where={"form": form_of_indefinite, "batch": BATCH, "count": count_of_matrices},
         attributes={"hermitian": (True,), "_matrix": ("spread",), "_rank": BATCHES},
-        outputs=(named("LD"), Output(name="pivots", dtype="int32", compare="contract")),
+        outputs=(named("LD"), Output(name="pivots", dtype="int32", compare="claims")),
         reference=_ldl,
-        contract=_is_ldl,
+        claims=_is_ldl,
         description=f"""The LDL factorization of each symmetric (indefinite) matrix A, as LAPACK's
             `sytrf` gives it for the lower triangle. Two outputs: LD, of A's shape, and int32
             pivots, of A's shape without the last dim. D is block diagonal with blocks of 1 and 2;
@@ -251,7 +251,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"pivot": (False,), "_matrix": ("spread", "shuffled"), "_rank": BATCHES},
         outputs=(named("P"), named("L"), named("U")),
         reference=_lu,
-        contract=_is_lu,
+        claims=_is_lu,
         description=f"""The LU decomposition with partial pivoting of each matrix A [M, N], which
             may be rectangular or singular: A = P @ L @ U with a permutation matrix P [M, M] (A's
             dtype, elements exactly 0 and 1), L [M, K] lower triangular with a diagonal of exactly 1
@@ -282,7 +282,7 @@ TASKS: tuple[Task, ...] = (
         },
         outputs=(named("Q"), named("R")),
         reference=_qr,
-        contract=_is_qr,
+        claims=_is_qr,
         description=f"""The QR decomposition of each matrix A [M, N], which may be rectangular or
             singular: A = Q @ R with Q's columns orthonormal and R upper triangular, exactly 0 below
             its diagonal; the signs of R's diagonal are free. With K = min(M, N), `mode="reduced"`

@@ -123,7 +123,7 @@ TASKS: tuple[Task, ...] = (
         values=_MODERATE,
         extended_dtypes=DTYPES[1:],
         reference=_cholesky_solve,
-        contract=_is_cholesky_solution,
+        claims=_is_cholesky_solution,
         description=f"""X of B's shape [N, K] with (L @ L.T) @ X = B for a lower triangular L, or
             with `upper=True` (L.T @ L) @ X = B for an upper triangular L; the other triangle is 0.
             L may have negative elements on its diagonal. L and B have two dims, or leading batch
@@ -140,7 +140,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": BATCHES},
         extended_dtypes=DTYPES[1:],
         reference=_inverse,
-        contract=_is_inverse,
+        claims=_is_inverse,
         description=f"""The inverse X of an invertible matrix A [N, N] through its LU decomposition,
             with partial pivoting or, with `pivot=False`, without; then A is diagonally dominant.
             Judged by the smaller one of |A X - I| and |X A - I|, which must be at most 30 roundings
@@ -160,7 +160,7 @@ TASKS: tuple[Task, ...] = (
         values=_MODERATE,
         extended_dtypes=DTYPES[1:],
         reference=_solve,
-        contract=_is_solution,
+        claims=_is_solution,
         description=f"""X of B's shape with A @ X = B for a general invertible matrix A [N, N],
             which needs pivoting: its rows are in any order. B is a matrix [N, K] or a vector [N].
             {_SAYS_BATCH} (A batch of vectors is B [batch, N].) {HOW_A_SOLUTION}""",
@@ -183,7 +183,7 @@ TASKS: tuple[Task, ...] = (
         values=_MODERATE,
         extended_dtypes=("float64",),
         reference=_solve_and_add,
-        contract=_is_solution_plus,
+        claims=_is_solution_plus,
         description=f"""x + alpha * y, of b's shape [N, K], where A @ x = b for an upper triangular
             A [N, N] (0 below its diagonal) and y is one column [N, 1], added to each of x, or a
             matrix [N, K]. With X = result - alpha * y, and |A| (|X| + |alpha y| + |result|) in
@@ -211,7 +211,7 @@ TASKS: tuple[Task, ...] = (
         values=_MODERATE,
         extended_dtypes=("float64", "complex64"),
         reference=_solve_ldl,
-        contract=_is_ldl_solution,
+        claims=_is_ldl_solution,
         description=f"""X of b's shape with A @ X = b for a symmetric, invertible, indefinite matrix
             A [N, N], through an LDL factorization with symmetric pivoting: A may have a 0 on its
             diagonal. b is a vector [N] or a matrix [N, K]. `hermitian` makes no difference for a

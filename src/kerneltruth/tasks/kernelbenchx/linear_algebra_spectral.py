@@ -210,11 +210,11 @@ TASKS: tuple[Task, ...] = (
         dims=_dims(0, 65, "N"),
         attributes={"_matrix": ("spread", "shuffled"), "_rank": BATCHES},
         outputs=tuple(
-            Output(name=n, dtype="complex", compare="contract")
+            Output(name=n, dtype="complex", compare="claims")
             for n in ("eigenvalues", "eigenvectors")
         ),
         reference=_eig,
-        contract=_is_eig,
+        claims=_is_eig,
         description=f"""The eigenvalues and right eigenvectors of each general real matrix A. Two
             outputs, complex64 for a float32 input (complex128 for float64) even where all of them
             are real: the eigenvalues [N], each as often as its multiplicity and in any order, and a
@@ -240,7 +240,7 @@ TASKS: tuple[Task, ...] = (
         constraints=("k <= min(M, N)",),
         outputs=(named("out"),),
         reference=_low_rank,
-        contract=_is_low_rank,
+        claims=_is_low_rank,
         description=f"""The best approximation of rank at most k to each matrix A [M, N]: the k
             largest singular values with their vectors, U[:, :k] @ diag(S[:k]) @ Vh[:k]; of A's
             shape, 1 <= k <= min(M, N). `full_matrices` says which decomposition is computed on the
@@ -263,7 +263,7 @@ TASKS: tuple[Task, ...] = (
         },
         outputs=(named("out"),),
         reference=_power,
-        contract=_is_power,
+        claims=_is_power,
         description=f"""The power A^k of each symmetric positive definite matrix A for a real
             exponent k, through its eigendecomposition: V diag(w^k) V^T with A = V diag(w) V^T. The
             result is real, in A's dtype and shape; k = 0 gives the identity and k = -1 the inverse.
@@ -286,7 +286,7 @@ TASKS: tuple[Task, ...] = (
         },
         outputs=(named("out"),),
         reference=_pseudoinverse,
-        contract=_is_pseudoinverse,
+        claims=_is_pseudoinverse,
         description=f"""The Moore-Penrose pseudoinverse X [N, M] of each matrix A [M, N] through its
             singular value decomposition A = U diag(S) Vh: Vh.T @ diag(1/S) @ U.T, where a singular
             value at or below rcond times the largest of its matrix counts as 0 and its inverse is
@@ -309,9 +309,9 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread", "shuffled"),
             "_rank": BATCHES,
         },
-        outputs=(named("U"), Output(name="S", dtype="real", compare="contract"), named("Vh")),
+        outputs=(named("U"), Output(name="S", dtype="real", compare="claims"), named("Vh")),
         reference=_svd,
-        contract=_is_svd,
+        claims=_is_svd,
         description=f"""The singular value decomposition of each matrix A [M, N], which may be
             singular: A = U[:, :K] @ diag(S) @ Vh[:K] with K = min(M, N). Three outputs: U [M, M], S
             [K], not negative and in descending order, and Vh [N, N]; with `full_matrices=False` U

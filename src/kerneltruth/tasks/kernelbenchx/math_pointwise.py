@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
 from kerneltruth.tasks.spec import Output, Promises, Role, Scalar, Task, Variants, task
 
@@ -147,8 +147,8 @@ TASKS: tuple[Task, ...] = (
         "Two tensors in the input's dtype: erfc(x) = 1 - erf(x) of each element, to some ulps of "
         "itself or of 1, as that formula gives it; and sqrt(x) of each element, NaN where x is "
         "below 0. -0.0 has the root -0.0.",
-        outputs=(Output(name="erfc", compare="contract"), Output(name="sqrt")),
-        contract=_accurate_erfc,
+        outputs=(Output(name="erfc", compare="claims"), Output(name="sqrt")),
+        claims=_accurate_erfc,
         flops=20,
     ),
     pointwise(
@@ -166,8 +166,8 @@ TASKS: tuple[Task, ...] = (
         "The largest whole number that is not above each element, in the input's dtype; "
         "infinities, NaN and -0.0 stay as they are. The result is exact (of a subnormal float32 "
         "or bfloat16 it may be 0). Integers stay as they are.",
-        outputs=(Output(compare="contract"),),
-        contract=lambda evidence: (_whole_numbers(evidence, torch.floor),),
+        outputs=(Output(compare="claims"),),
+        claims=lambda evidence: (_whole_numbers(evidence, torch.floor),),
         flops=1,
         extended_dtypes=("int32",),
         promises=Promises(dtypes=_WITH_INTEGERS, out=True),
@@ -186,8 +186,8 @@ TASKS: tuple[Task, ...] = (
         "log(1 + x) of each element without the loss of rounding 1 + x, in the input's dtype: "
         "near 0 the result is near x, to within 8 float32 ulps of itself; minus infinity at -1, "
         "NaN below -1 and for NaN.",
-        outputs=(Output(compare="contract"),),
-        contract=lambda evidence: _accurate(evidence, 0, 8.0),
+        outputs=(Output(compare="claims"),),
+        claims=lambda evidence: _accurate(evidence, 0, 8.0),
         values=(-1.0625, inf),
         promises=Promises(recipes=("mixed_amplitude",), out=True),
     ),
@@ -265,8 +265,8 @@ TASKS: tuple[Task, ...] = (
         lambda input: input.trunc(),
         "Each element without its fraction, that is rounded towards 0, in the input's dtype; "
         "infinities, NaN and integers stay as they are. The result is exact.",
-        outputs=(Output(compare="contract"),),
-        contract=lambda evidence: (_whole_numbers(evidence, torch.trunc),),
+        outputs=(Output(compare="claims"),),
+        claims=lambda evidence: (_whole_numbers(evidence, torch.trunc),),
         flops=1,
         extended_dtypes=("int32",),
         promises=Promises(dtypes=_WITH_INTEGERS, out=True),

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.gpu import signs
 from kerneltruth.tasks.kernelbenchx.math_pointwise import PERF, PLAIN, SMALL
 from kerneltruth.tasks.spec import (
@@ -171,8 +171,8 @@ TASKS: tuple[Task, ...] = (
         attributes={"_rank": (1, 3), "_trials": ("row", "one")},
         constraints=("_trials != 'row' or _rank == 2",),
         dtypes=("float32",),
-        outputs=(Output(name="counts", compare="contract"),),
-        contract=_is_binomial,
+        outputs=(Output(name="counts", compare="claims"),),
+        claims=_is_binomial,
         random=True,
         reference=_binomial_mean,
         description="""Takes the bitwise and of input and other, two int32 tensors, and draws from

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.quantized import (
@@ -147,7 +147,7 @@ TASKS: tuple[Task, ...] = (
         "bmm_w8a8(input[B, M, K], mat2[B, K, N])",
         dims={"B": "batch", "M": "spatial", "N": "channel", "K": "contracted"},
         reference=lambda input, mat2: input @ mat2,
-        contract=partial(judge, family=_bmm_w8a8, usual="row/127 x column/127", thresholds=STRICT),
+        claims=partial(judge, family=_bmm_w8a8, usual="row/127 x column/127", thresholds=STRICT),
         description="The matrix product of each pair of input and mat2: [B, M, N]. "
         + how(
             """input is quantized to symmetric int8 with one scale per row, per batch or per tensor,
@@ -174,7 +174,7 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, weight, bias, stride, padding: F.conv2d(
             input, weight, bias, stride, padding
         ),
-        contract=partial(
+        claims=partial(
             judge, family=_conv2d_w8a8, usual="tensor/127 x channel/127", thresholds=STRICT
         ),
         description="""The 2D cross-correlation of input with weight, with windows `stride` apart on
@@ -203,9 +203,7 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(dtypes=("float16",)),
         dtypes=("float16", "bfloat16"),
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
-        contract=partial(
-            judge, family=_linear_w4a16, usual="float x channel/7", thresholds=LENIENT
-        ),
+        claims=partial(judge, family=_linear_w4a16, usual="float x channel/7", thresholds=LENIENT),
         description="""input @ weight.T plus bias where it is given, for a weight [N, K] and an
             input whose last dim is K. The weight is quantized to symmetric int4, the input is not:
             codes = round(w / scale), clamped to [-8, 7] or [-7, 7], with scale = max|w| / 7 (or
@@ -229,9 +227,7 @@ TASKS: tuple[Task, ...] = (
         where={"shape": _SHAPE},
         extended={"_rank": (3,)},
         reference=lambda input, weight: input @ weight,
-        contract=partial(
-            judge, family=_matmul_w8a8, usual="row/127 x column/127", thresholds=STRICT
-        ),
+        claims=partial(judge, family=_matmul_w8a8, usual="row/127 x column/127", thresholds=STRICT),
         description="The matrix product of input [M, K] and weight [K, N]; input may have a "
         "leading dim more. "
         + how(

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
 from kerneltruth.tasks.quantized import (
     Choices,
@@ -142,7 +142,7 @@ TASKS: tuple[Task, ...] = (
         values=(-4.0, 4.0),
         outputs=OUTPUTS,
         reference=_attention,
-        contract=partial(
+        claims=partial(
             judge, family=_attention_family, usual="row x row, float x row", thresholds=LENIENT
         ),
         description="softmax(query @ key.T / sqrt(D)) @ value for each batch. "
@@ -179,7 +179,7 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, normalized_shape, weight, bias, eps: F.layer_norm(
             input, normalized_shape, weight, bias, eps
         ),
-        contract=partial(
+        claims=partial(
             judge, family=_layernorm_family, usual="float > float > float > row", thresholds=STRICT
         ),
         description="""Layer normalization over the last dims, which are normalized_shape:

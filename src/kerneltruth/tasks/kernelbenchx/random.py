@@ -1,6 +1,6 @@
 """Numbers made from nothing: uniform random ones, and a logarithmic scale.
 
-`rand` has no right answer per element. Its contract is a set of statements about n independent
+`rand` has no right answer per element. Its claims are statements about n independent
 draws, each of which such draws break with a probability below 1e-9: Kolmogorov and Smirnov's
 distance and the moments by inequalities that hold for every n (of Dvoretzky, Kiefer and Wolfowitz,
 and of Hoeffding), the number of equal elements by counting on a grid of 2**-23.
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.gpu.errors import hashed
 from kerneltruth.tasks.promises import NOT_TRIED_OF_MAKERS
 from kerneltruth.tasks.spec import Dim, Output, Promises, Task, Variants, task
@@ -146,10 +146,10 @@ TASKS: tuple[Task, ...] = (
         where={"shape": Variants("_rank", {2: "M, N", 1: "N", 3: "2, M, N", 4: "2, M, 1, N"})},
         attributes={"dtype": ("torch.float64",)},
         dtypes=("float32",),
-        outputs=(Output(compare="contract", spared=("gain",)),),
+        outputs=(Output(compare="claims", spared=("gain",)),),
         random=True,
         reference=_rand,
-        contract=_uniform,
+        claims=_uniform,
         description="""A tensor, of float32 or of `dtype` if that is given, of independent uniform
             random numbers in [0, 1): 0 may occur and 1 may not. The sizes of its dims are the
             positional arguments, as in rand(2, 3); one of them may be 0. Numbers lie on a grid of

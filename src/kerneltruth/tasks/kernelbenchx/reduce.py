@@ -193,9 +193,9 @@ TASKS: tuple[Task, ...] = (
         attributes={"dim": _ONE, "keepdim": (True,)},
         outputs=(
             Output(name="values"),
-            Output(name="indices", dtype="int64", compare="contract"),
+            Output(name="indices", dtype="int64", compare="claims"),
         ),
-        contract=_index_of_min,
+        claims=_index_of_min,
         reference=lambda input_tensor, dim, keepdim: _minimum(input_tensor, dim, keepdim),
         description=f"""The minimum along `dim`, in the input's dtype, and the int64 index at which
             it stands; where it stands several times any of its indices is right. NaN where there is
@@ -210,9 +210,9 @@ TASKS: tuple[Task, ...] = (
         attributes={"dim": (-1, *_ONE), "keepdim": (True,), "approximate": ("tanh",)},
         outputs=(
             Output(name="values"),
-            Output(name="indices", dtype="int64", compare="contract", when="dim is not None"),
+            Output(name="indices", dtype="int64", compare="claims", when="dim is not None"),
         ),
-        contract=_index_of_min_gelu,
+        claims=_index_of_min_gelu,
         reference=_min_gelu,
         admissible=(_min_gelu_by_erf,),
         description="""The minimum of GELU(x) over the input, GELU(x) being x * Phi(x) =

@@ -85,7 +85,7 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         outputs=(JUDGED,),
         reference=_least_squares,
-        contract=least_squares,
+        claims=least_squares,
         description=f"""x that makes |A @ x - b| least in each column, for a matrix A [M, N] of full
             rank with M >= N, through A's QR decomposition: R @ x = Q.T @ b. b is a vector [M] or a
             matrix [M, K], x then [N] or [N, K]; A and a matrix b may have a leading batch dim more.
@@ -108,7 +108,7 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         outputs=(JUDGED,),
         reference=_solve,
-        contract=_is_solution,
+        claims=_is_solution,
         description=f"""X of Bs' shape [N, K] with A @ X = Bs for an invertible matrix A [N, N],
             whose LU decomposition is computed once and used for all columns; both may have a
             leading batch dim more. With partial pivoting, which A needs, or with `pivot=False`

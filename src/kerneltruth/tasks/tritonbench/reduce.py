@@ -136,9 +136,9 @@ TASKS: tuple[Task, ...] = (
         constraints=("along",),
         outputs=(
             Output(name="values"),
-            Output(name="indices", dtype="int64", compare="contract"),
+            Output(name="indices", dtype="int64", compare="claims"),
         ),
-        contract=_is_index_of_max,
+        claims=_is_index_of_max,
         extended_dtypes=("float64", "int32"),
         reference=_max,
         description=f"""The maximum along `dim`, in the input's dtype, and the int64 index at which
@@ -191,8 +191,8 @@ TASKS: tuple[Task, ...] = (
         where={"shape": _SHAPE, "along": _along, "count": _count},
         attributes={"dim": (-1, *_ONE), "keepdim": (True,)},
         constraints=("along", "dim is not None or not keepdim"),
-        outputs=(Output(dtype="int64", compare="contract"),),
-        contract=_is_argmax_of_sigmoid,
+        outputs=(Output(dtype="int64", compare="claims"),),
+        claims=_is_argmax_of_sigmoid,
         extended_dtypes=("float64",),
         reference=lambda input, dim, keepdim: torch.sigmoid(input).argmax(dim, keepdim),
         description=f"""The int64 index of the largest 1 / (1 + exp(-x)) along `dim`, or with

@@ -1,4 +1,4 @@
-"""Fusions with dropout: the chain without it, and what their contracts tell apart."""
+"""Fusions with dropout: the chain without it, and what their claims tell apart."""
 
 import numpy as np
 import pytest

@@ -93,7 +93,7 @@ def scatter_claims(index, got, dim=1):
         dtype="float32",
         eps=2.0**-23,
     )
-    return all(claim.holds for claim in TASKS["scatter"].contract(evidence))
+    return all(claim.holds for claim in TASKS["scatter"].claims(evidence))
 
 
 def test_scattered_values_stand_where_the_index_points():
@@ -113,7 +113,7 @@ def test_an_index_with_fewer_rows_leaves_the_other_rows_alone():
     assert not scatter_claims([[1, 0]], [[2, 1, 0], [4, 3, 0]])
 
 
-def test_the_scatter_of_the_reference_keeps_its_own_contract():
+def test_the_scatter_of_the_reference_keeps_its_own_claims():
     index = DRAW.integers(0, 2, size=(3, 3))
     result = judged("scatter", input=np.zeros((2, 3)), dim=0, index=index, src=np.ones((3, 3)))
     expected = np.zeros((2, 3))

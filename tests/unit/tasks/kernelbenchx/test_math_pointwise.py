@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 import torch
 
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.kernelbenchx.math_pointwise import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
@@ -122,7 +122,7 @@ def claims(name, x, out):
         dtype="float32",
         eps=2.0**-23,
     )
-    return [claim.holds for claim in TASKS[name].contract(evidence)]
+    return [claim.holds for claim in TASKS[name].claims(evidence)]
 
 
 @pytest.mark.parametrize("name", ["floor", "trunc"])

@@ -1,4 +1,4 @@
-"""Transforms against their definitions and NumPy; the contract of binomial counts."""
+"""Transforms against their definitions and NumPy; the claims about binomial counts."""
 
 import cmath
 import math
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.kernelbenchx.math_transforms import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
@@ -73,7 +73,7 @@ def broken(counts, trials, chance):
         dtype="float32",
         eps=2.0**-23,
     )
-    return [claim.name for claim in task.contract(evidence) if not claim.holds]
+    return [claim.name for claim in task.claims(evidence) if not claim.holds]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.kernelbenchx.quantization import TASKS as PRODUCTS
 from kerneltruth.tasks.kernelbenchx.quantization_fused import TASKS as FUSED
 
@@ -34,7 +34,7 @@ def broken(name, out, scalars=None, **tensors):
         dtype=dtype,
         eps=torch.finfo(out.dtype).eps,
     )
-    return [claim.name for claim in task.contract(evidence) if not claim.holds]
+    return [claim.name for claim in task.claims(evidence) if not claim.holds]
 
 
 def away(x):

@@ -1,11 +1,11 @@
-"""What the contract of `rand` lets through, and a logarithmic scale against NumPy and mpmath."""
+"""Results that the claims of `rand` let through; a logarithmic scale against NumPy and mpmath."""
 
 import mpmath
 import numpy as np
 import pytest
 import torch
 
-from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.kernelbenchx.random import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
@@ -22,7 +22,7 @@ def broken(values):
         dtype="float32",
         eps=2.0**-23,
     )
-    return [claim.name for claim in TASKS["rand"].contract(evidence) if not claim.holds]
+    return [claim.name for claim in TASKS["rand"].claims(evidence) if not claim.holds]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 100, 4096, 200_000])

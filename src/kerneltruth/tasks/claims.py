@@ -1,4 +1,4 @@
-"""Contracts: a task's claims about a result, if its right answer is not unique."""
+"""A task's claims about a result, if its right answer is not unique."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Bounded(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """The evidence that a contract judges.
+    """The evidence that claims judge.
 
     Attributes:
         inputs: float64, or in their own integer dtype; None where absent.
