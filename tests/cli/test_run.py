@@ -151,7 +151,7 @@ def test_a_run_that_timed_against_others_is_not_taken_up(kt, handed_in, tmp_path
     assert kt(*common, "--against", "eager", "--against", "compile").code == 0
     ran = kt(*common)
     assert ran.code == 2
-    assert "it holds a run of something else" in ran.err
+    assert "it holds a different run" in ran.err
     # In whatever order they are named.
     assert kt(*common, "--against", "compile", "--against", "eager").code == 0
 

@@ -36,7 +36,7 @@ def test_a_run_of_something_else_is_refused(tmp_path, change):
     with open_run(tmp_path / "run", **WANTED):
         pass
     with (
-        pytest.raises(UserError, match="something else"),
+        pytest.raises(UserError, match="it holds a different run; name a new directory"),
         open_run(tmp_path / "run", **{**WANTED, **change}),
     ):
         pass
