@@ -89,11 +89,11 @@ def main() -> None:
     evaluator.start()
     evaluator.warm()
     rows = []
-    asked_of = [(e.name, request(e, options.cases)) for e in ENTRIES if e.role == "control"]
-    triton = [(name, asked) for name, asked in asked_of if asked.candidate.language == "triton"]
-    for name, asked in triton[:: options.every]:
-        whole, probe = judged(evaluator, asked, options.rounds)
-        rows.append((name, whole, probe, counting(evaluator, asked)))
+    controls = [(e.name, request(e, options.cases)) for e in ENTRIES if e.role == "control"]
+    triton = [(name, job) for name, job in controls if job.candidate.language == "triton"]
+    for name, job in triton[:: options.every]:
+        whole, probe = judged(evaluator, job, options.rounds)
+        rows.append((name, whole, probe, counting(evaluator, job)))
     evaluator.close()
     total, probes, counts = (sum(column) for column in [*zip(*rows, strict=True)][1:])
     lines = [

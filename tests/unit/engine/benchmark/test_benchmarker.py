@@ -742,7 +742,7 @@ def test_results_are_graded_again_if_others_held_the_memory(benchmarker):
         return ()
 
     one.baseline_cache.begin(RELU)
-    for shape in one.time(replace(TASK, contract=claims), of(RIGHT)).shapes:
+    for shape in one.time(replace(TASK, claims=claims), of(RIGHT)).shapes:
         assert shape.graded.not_graded is None
     assert lacked
 
