@@ -2,9 +2,10 @@
 # again when the pins or the project's own declaration change.
 #
 #   make audit [ARGS="--json"]   judge the built-in corpus
-#   make test  [ARGS="-k name"]  run the tests, of sweeps a sample; brings a browser, where it can
+#   make test  [ARGS="-k name"]  run the tests but slow ones, of sweeps a sample; brings a browser,
+#                                where it can
 #   make test-fast               those marked `fast`: no process, judge, GPU, browser, Ray or network
-#   make test-all                all tests, with all of each sweep
+#   make test-all                all tests, as continuous integration does
 #   make lint                    formatting, style, types, direction of imports, names, links of documents
 #   make docs                    build the site of docs/ in build/site; a broken link fails
 #   make bench                   run the scripts that produce figures of docs/results

@@ -39,7 +39,9 @@ def pytest_itemcollected(item):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--sample", action="store_true", help="run a part of each sweep")
+    parser.addoption(
+        "--sample", action="store_true", help="run a part of each sweep, and nothing slow"
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -90,7 +92,10 @@ def runner():
 def pytest_terminal_summary(terminalreporter):
     """Say in a line each what went untested: a skip of all its tests is easily missed."""
     if terminalreporter.config.option.sample:
-        terminalreporter.write_line("a part of each sweep was run; `make test-all` runs them whole")
+        left = len(terminalreporter.stats.get("deselected", []))
+        terminalreporter.write_line(
+            f"{left} slow tests and items of sweeps were not run; `make test-all` runs them"
+        )
     skipped = terminalreporter.stats.get("skipped", [])
     page = [r for r in skipped if r.nodeid.startswith("tests/browser/")]
     if page:

@@ -1,10 +1,12 @@
-"""Which items of a sweep `make test` runs: a few that have every trait of all of them."""
+"""What `make test` runs: nothing slow, and of a sweep a few items that have every trait."""
 
 
 def in_sample(items):
-    """The items of a sample: of those marked `sampled`, enough to have each of their traits."""
+    """The items that are not slow; of those marked `sampled`, enough to have each trait."""
     seen = set()
     for item in items:
+        if item.get_closest_marker("slow"):
+            continue
         mark = item.get_closest_marker("sampled")
         if mark is not None:
             function = item.nodeid.partition("[")[0]

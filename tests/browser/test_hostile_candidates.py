@@ -9,6 +9,7 @@ def visit(chromium, hostile):
     return Visit(chromium, hostile.address)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     visit.filter(counted="every attempt")
     total = len(hostile.material.study.attempts)
@@ -24,6 +25,7 @@ def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     assert asked == [hostile.address]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda shown, **width: [shown, *width.values()])
 @pytest.mark.parametrize(
     "shown",

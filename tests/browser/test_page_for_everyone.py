@@ -25,6 +25,7 @@ def named(tree, roles):
     ]
 
 
+@pytest.mark.slow
 def test_everything_that_can_be_used_has_a_name(visit, chromium):
     visit.open("findings")
     for _ in range(2):
@@ -35,6 +36,7 @@ def test_everything_that_can_be_used_has_a_name(visit, chromium):
         visit.click("#sheet .close")
 
 
+@pytest.mark.slow
 def test_there_are_landmarks_to_jump_between(visit, chromium):
     tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     roles = {role for role, _ in named(tree, {"banner", "main", "navigation", "search"})}
@@ -123,6 +125,7 @@ def test_nothing_moves_by_itself_where_that_is_not_wanted(visit, chromium):
     assert visit.run(durations) == 0
 
 
+@pytest.mark.slow
 def test_without_scripts_tables_and_charts_are_there_and_dead_controls_are_not(chromium, study):
     from selenium.webdriver.common.by import By
 

@@ -48,6 +48,7 @@ def test_the_summary_says_what_the_analysis_says(visit, study):
     assert visit.text(".tile[data-part=exe] .counts") == right_said(study.material.study.answers)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda filters, belongs, **width: [str(filters), *width.values()])
 @pytest.mark.parametrize(
     ("filters", "belongs"),
@@ -180,6 +181,7 @@ def test_a_finding_shows_its_case_its_picture_its_source_and_how_to_replay_it(vi
     assert len(visit.texts("#sheet .code tr")) > 5
 
 
+@pytest.mark.slow
 def test_most_findings_have_a_map_of_the_output_and_the_worst_element(visit):
     visit.filter(verdict="value", counted="every attempt")
     maps = 0
@@ -192,6 +194,7 @@ def test_most_findings_have_a_map_of_the_output_and_the_worst_element(visit):
     assert maps >= 3
 
 
+@pytest.mark.slow
 def test_the_changes_since_the_round_before_make_the_new_source_of_the_old(visit, study):
     visit.filter(counted="every attempt", text="-r2")
     attempts = study.material.study.attempts
@@ -210,6 +213,7 @@ def test_the_changes_since_the_round_before_make_the_new_source_of_the_old(visit
         visit.click("#sheet .close")
 
 
+@pytest.mark.slow
 def test_rounds_lead_to_each_other(visit):
     visit.filter(counted="every attempt", text="-r2")
     visit.open("attempts")
@@ -231,6 +235,7 @@ def test_next_and_previous_walk_the_list(visit):
     assert visit.run("return document.querySelector('#sheet [data-step=\"-1\"]').disabled")
 
 
+@pytest.mark.slow
 def test_the_address_leads_back_to_filters_and_attempt(visit, chromium, study):
     visit.filter(category="Fusion", verdict="fail")
     visit.open("attempts")
@@ -249,6 +254,7 @@ def test_a_link_of_the_contents_leaves_filters_as_they_are(visit):
     assert visit.text("#filters .status") == status
 
 
+@pytest.mark.slow
 def test_an_address_that_names_nothing_does_nothing(chromium, study):
     for tail in ("attempt=99999", "attempt=-1", "category=77&verdict=kind", "%E0%A4%A", "=&=&"):
         visit = Visit(chromium, f"{study.address}#{tail}")
@@ -256,6 +262,7 @@ def test_an_address_that_names_nothing_does_nothing(chromium, study):
         assert visit.text("#filters .status").endswith("no filter")
 
 
+@pytest.mark.slow
 def test_the_leaderboard_leads_to_its_kernels(chromium, leaderboard):
     visit = Visit(chromium, leaderboard.address)
     assert {"Leaderboard", "Best kernels", "Devices"} <= set(visit.texts("main h2"))

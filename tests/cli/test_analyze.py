@@ -356,6 +356,7 @@ def test_a_torn_last_line_is_reported(kt, run):
     assert "was cut short" in ran.out
 
 
+@pytest.mark.slow
 def test_a_run_of_check_can_be_analysed(kt, failed_run):
     document = json.loads(kt("analyze", failed_run, "--json").out)
     assert document["rates"]["overall"]["exe"]["denominator"] == 1
@@ -392,6 +393,7 @@ def test_a_run_of_a_newer_schema_is_one_line(kt, tmp_path):
     assert "upgrade kerneltruth" in ran.err
 
 
+@pytest.mark.slow
 def test_analyze_imports_no_torch(environment, run):
     assert not imported(environment, "analyze", run, "--json") & {"torch", "triton"}
 

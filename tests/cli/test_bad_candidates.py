@@ -129,6 +129,7 @@ def test_an_unknown_name_in_a_triton_function_fails(check):
     assert "no_such" in document["explanation"]
 
 
+@pytest.mark.slow
 def test_an_endless_loop_times_out(check):
     code, document = check("def relu(x):\n    while True:\n        pass\n", "--timeout", "0.5")
     assert (code, document["verdict"]) == (1, "timeout")
@@ -229,6 +230,7 @@ def test_what_fails_before_anything_is_tried_leaves_all_untried_with_the_reason(
     assert document["score"] == 0
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_from_its_second_call_on_keeps_what_it_held(check):
     code, document = check(
         "import torch\nCALLS = []\ndef relu(x):\n    CALLS.append(1)\n"
@@ -242,6 +244,7 @@ def test_a_kernel_that_hangs_from_its_second_call_on_keeps_what_it_held(check):
     assert "is spent" in document["profile"]["repeatable"]["reason"]
 
 
+@pytest.mark.slow
 def test_what_was_tried_before_the_time_is_spent_stands(check):
     code, document = check(
         "import time, torch\ndef relu(x):\n    time.sleep(0.4)\n    return torch.relu(x)\n",

@@ -70,6 +70,7 @@ def data_set(tmp_path):
     return root
 
 
+@pytest.mark.slow
 def test_solutions_are_judged_on_their_definitions(kt, data_set, tmp_path):
     run = tmp_path / "run"
     suite = ("--suite", f"flashinfer:{data_set}")
@@ -106,6 +107,7 @@ def test_a_data_set_that_is_not_there_is_one_line(kt, tmp_path):
     assert len(ran.err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_solution_is_timed_against_the_definitions_own_reference(kt, data_set, tmp_path):
     source = tmp_path / "own.py"
     source.write_text(f"{REFERENCE}\n\nsolution_of_rms_w96 = run\n")

@@ -41,6 +41,7 @@ def audited(kt, tmp_path_factory):
     return ran
 
 
+@pytest.mark.slow
 def test_an_audit_of_exploits_prints_what_the_contract_lists(kt):
     ran = kt("audit", "--exploits", "--only", "lazy_tuple", "--device", "cpu", "--json")
     assert ran.code == 0, ran.err
@@ -56,6 +57,7 @@ def test_an_audit_of_exploits_keeps_no_run(kt, tmp_path):
     assert "--out: does not go with --exploits; leave one of them out" in ran.err
 
 
+@pytest.mark.slow
 def test_audit_prints_what_the_contract_lists(audited):
     got = document(audited, "audit")
     assert got["schema"] == 2

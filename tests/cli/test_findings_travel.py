@@ -55,6 +55,7 @@ def test_an_exported_finding_replays_alone(kt, exported, tmp_path, monkeypatch):
         assert (result["inputs"], result["output"]) == ("same", "same")
 
 
+@pytest.mark.slow
 def test_an_exported_finding_is_minimized_alone(kt, exported):
     ran = kt("minimize", exported, *ON_CPU)
     assert ran.code == 0, ran.err
@@ -82,6 +83,7 @@ def test_export_says_what_it_wrote_and_what_to_do_with_it(kt, finding, tmp_path)
     assert f"kerneltruth replay {file}" in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -81,6 +81,7 @@ def test_a_folder_is_judged_with_its_modules_and_data(kt, package):
     ]
 
 
+@pytest.mark.slow
 def test_its_finding_replays_and_its_script_runs_without_the_folder(kt, package):
     folder = package(1)
     ran = kt(*CHECK, folder, "--entry", "mine.ops:relu", "--out", "run", "--json")
@@ -149,6 +150,7 @@ def test_a_cuda_file_beside_it_is_neither_pass_nor_fail_without_a_gpu(kt, tmp_pa
     assert (found["candidate"]["language"], found["torch_only"]) == ("cuda", False)
 
 
+@pytest.mark.slow
 def test_a_folder_is_timed(kt, package, own):
     folder = package(0)
     (folder / "ops.py").write_text("def relu(x):\n    return x.clamp(min=0)\n")

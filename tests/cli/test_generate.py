@@ -189,6 +189,7 @@ def test_refine_keeps_the_best_where_a_later_round_is_worse(serve, generate, tmp
     assert kinds == ["answer", "review", "answer", "review"]
 
 
+@pytest.mark.slow
 def test_a_refinement_goes_on_from_its_transcript(serve, generate, tmp_path):
     server = serve(lambda number, _: fenced(WRONG if number == 0 else RIGHT))
     generate("--rounds", 3, "--budget-calls", 1, method="refine", tasks=("gelu",))
@@ -221,6 +222,7 @@ def test_refinement_judges_by_other_cases_than_run_does(kt):
     assert not told & judged
 
 
+@pytest.mark.slow
 def test_limits_and_failures_of_the_endpoint_are_waited_out(serve, generate):
     def script(number, _):
         return (error(429, retry_after="0.2"), error(500), "ok", "ok")[number]
@@ -312,6 +314,7 @@ def test_the_budget_of_seconds_ends_it_cleanly(serve, generate):
     assert 0 < document["answers"] == len(server.bodies) < 10
 
 
+@pytest.mark.slow
 def test_the_key_is_in_no_file_and_no_output(serve, generate, tmp_path, process, environment):
     replies = [
         error(500, f"Bearer {KEY} was refused by the backend"),
@@ -526,6 +529,7 @@ def wait_for(condition, process):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_after_kill_9_no_answer_is_paid_twice(serve, begin, many, kt, tmp_path):
     server = serve(lambda number, _: Sent(body=completion(f"answer {number}"), after_s=0.05))
     process = begin(server)
@@ -543,6 +547,7 @@ def test_after_kill_9_no_answer_is_paid_twice(serve, begin, many, kt, tmp_path):
     assert len(lines(tmp_path / "out" / "answers.jsonl")) == 12
 
 
+@pytest.mark.slow
 def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(
     serve, begin, many, kt, tmp_path
 ):
@@ -561,6 +566,7 @@ def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(
     assert len(server.bodies) == 12
 
 
+@pytest.mark.slow
 def test_a_problem_of_kernelbench_is_put_by_its_reference_if_that_may_be_shown(serve, kt, tmp_path):
     (tmp_path / "level1").mkdir()
     (tmp_path / "level1" / "3_Double.py").write_text(

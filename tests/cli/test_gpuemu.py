@@ -13,6 +13,7 @@ def corpus(tmp_path):
     return make_corpus(tmp_path / "corpus")
 
 
+@pytest.mark.slow
 def test_published_kernels_are_judged_from_their_own_files(kt, corpus, tmp_path):
     given = ("--candidates", corpus, "--suite", f"gpuemu:{corpus}", "--stage", "exe", "--cases", 8)
     ran = kt("run", *given, "--out", tmp_path / "run", "--json", "--workers", 1, *ON_CPU)
@@ -27,6 +28,7 @@ def test_published_kernels_are_judged_from_their_own_files(kt, corpus, tmp_path)
     }
 
 
+@pytest.mark.slow
 def test_a_kernel_of_triton_that_asks_for_a_gpu_runs_without_one(kt, corpus, tmp_path):
     file = corpus / "gpuemu_corpus" / "data" / "center_triton_buggy" / "kernel.py"
     given = ("--suite", f"gpuemu:{corpus}", "--out", tmp_path / "run", "--json", *ON_CPU)
@@ -34,6 +36,7 @@ def test_a_kernel_of_triton_that_asks_for_a_gpu_runs_without_one(kt, corpus, tmp
     assert (document["verdict"], document["candidate"]["language"]) == ("fail", "triton")
 
 
+@pytest.mark.slow
 def test_a_finding_of_a_published_kernel_replays(kt, corpus, tmp_path):
     file = corpus / "gpuemu_corpus" / "data" / "center_llm_buggy" / "kernel.py"
     given = ("--suite", f"gpuemu:{corpus}", "--out", tmp_path / "run", *ON_CPU)
@@ -41,6 +44,7 @@ def test_a_finding_of_a_published_kernel_replays(kt, corpus, tmp_path):
     assert kt("replay", tmp_path / "run", *ON_CPU).code == 0
 
 
+@pytest.mark.slow
 def test_tasks_have_the_sizes_and_dtypes_of_their_schemas(kt, corpus):
     shown = kt("tasks", "center_triton", "--suite", f"gpuemu:{corpus}", "--json")
     (task,) = json.loads(shown.out)["tasks"]
@@ -89,6 +93,7 @@ def test_a_folder_without_kernels_gets_one_line(kt, tmp_path):
     assert "name a checkout of gpuemu-corpus" in ran.err
 
 
+@pytest.mark.slow
 def test_a_reference_that_fails_is_said(kt, corpus, tmp_path):
     (corpus / "gpuemu_corpus" / "data" / "center" / "ref_fp64.py").write_text("raise KeyError(1)")
     ran = kt("tasks", "center", "--suite", f"gpuemu:{corpus}", "--json")

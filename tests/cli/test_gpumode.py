@@ -87,6 +87,7 @@ def checkout(tmp_path):
     return tmp_path / "checkout"
 
 
+@pytest.mark.slow
 def test_a_reference_is_never_flagged_and_wrong_submissions_are(kt, checkout, tmp_path):
     suite = f"gpumode:{checkout}"
     audit = json.loads(kt("audit", "--suite", suite, "--json", *ON_CPU).out)
@@ -101,6 +102,7 @@ def test_a_reference_is_never_flagged_and_wrong_submissions_are(kt, checkout, tm
     assert found == {"right.py": "pass", "empty.py": "fail", "even_sizes.py": "fail"}
 
 
+@pytest.mark.slow
 def test_a_finding_of_a_submission_replays(kt, checkout, candidate, tmp_path):
     given = ("--suite", f"gpumode:{checkout}", "--task", "group/shifted", *ON_CPU)
     wrong = candidate(WRONG["empty.py"].partition("\n")[2])
@@ -140,6 +142,7 @@ def test_a_problem_for_several_gpus_says_so(kt, checkout):
     assert listed(kt, checkout)["unrefereeable"] == "it asks for several GPUs"
 
 
+@pytest.mark.slow
 def test_data_that_are_no_tensors_are_told(kt, checkout):
     file = checkout / "problems" / "group" / "shifted" / "reference.py"
     file.write_text(REFERENCE.replace("return x, torch.empty_like(x)", "return {'x': x}, x"))

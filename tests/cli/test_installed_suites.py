@@ -93,6 +93,7 @@ def test_a_kernel_is_judged_and_its_finding_replays(kt, example, candidate, tmp_
     assert kt("replay", tmp_path / "run", "--device", "cpu").code == 0
 
 
+@pytest.mark.slow
 def test_its_references_prove_its_tasks_and_are_the_eager_baseline(
     process, environment, example, site, candidate
 ):
@@ -233,6 +234,7 @@ NARROW = (
 )
 
 
+@pytest.mark.slow
 def test_an_audit_by_a_contract_flags_only_what_decides(kt, site):
     install(site, "one", {"good": "good_suite:Good"}, good_suite=NARROW)
     given = ("audit", "--suite", "good", "--device", "cpu", "--cases", 24, "--workers", 1, "--json")

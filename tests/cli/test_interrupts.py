@@ -96,6 +96,7 @@ def started_by(pid):
     return found
 
 
+@pytest.mark.slow
 def test_an_interrupted_check_ends_all_and_goes_on_when_repeated(begin, kt, tmp_path):
     kernel, run = tmp_path / "kernel.py", tmp_path / "run"
     kernel.write_text(SLOW.format(folder=str(tmp_path)))
@@ -116,6 +117,7 @@ def test_an_interrupted_check_ends_all_and_goes_on_when_repeated(begin, kt, tmp_
     assert (again.code, json.loads(again.out)["verdict"]) == (0, "pass")
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_was_printed_of_several_files(begin, good, kt, tmp_path):
     slow, run = tmp_path / "slow.py", tmp_path / "run"
     slow.write_text(SLOW.format(folder=str(tmp_path)))
@@ -144,6 +146,7 @@ def test_an_interrupt_while_libraries_load_is_heeded_however_often_it_comes(begi
     assert started_by(process.pid) == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, kt, tmp_path):
     run = tmp_path / "run"
     log = run / "results.jsonl"
@@ -168,6 +171,7 @@ def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, kt, tmp_path)
     assert len(RunStore.open(run, keep=dict).results()) == len(names)
 
 
+@pytest.mark.slow
 def test_an_interrupted_first_call_that_never_ends_is_not_waited_for(begin, tmp_path):
     kernel, child = tmp_path / "relu.py", tmp_path / "child"
     kernel.write_text(SLOW.format(folder=str(tmp_path)))

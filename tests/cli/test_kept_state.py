@@ -35,6 +35,7 @@ def test_a_wrong_value_that_a_fresh_process_has_right_is_kept_state(kt, finding)
     assert replayed["kind"] == "kept_state"
 
 
+@pytest.mark.slow
 def test_its_script_shows_it_without_kerneltruth(kt, finding):
     assert kt("minimize", finding, "--device", "cpu").code == 0
     script = finding.with_suffix(".py")

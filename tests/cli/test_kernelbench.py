@@ -69,6 +69,7 @@ def run(kt, checkout, handed_in, out):
     return kt("run", *arguments, "--peer-checks")
 
 
+@pytest.mark.slow
 def test_candidates_of_a_run_directory_are_judged_and_their_findings_replay(
     kt, checkout, handed_in, tmp_path
 ):
@@ -196,6 +197,7 @@ def audited(runners, checkout, prove, **how):
     return result_of(audit_suite(request, runner, time.monotonic(), prove=prove))
 
 
+@pytest.mark.slow
 def test_what_takes_forever_does_not_outlast_the_budget_and_what_was_judged_counts(
     runners, checkout
 ):

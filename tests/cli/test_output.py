@@ -132,6 +132,7 @@ def test_a_reader_that_leaves_does_not_change_the_verdict(environment, failed_ru
     assert (ran.stdout.strip(), ran.stderr) == ("1", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_outputs_do_not_change_the_exit_code(environment, failed_run, closed):
     command = f"{sys.executable} -m kerneltruth compare '{failed_run}' '{failed_run}' {closed}"

@@ -34,6 +34,7 @@ def broken(document):
     return {n for n, part in document["profile"].items() if part["status"] == "broken"}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name: BROKEN[name])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_right_kernel_breaks_nothing(judged, name):
@@ -41,6 +42,7 @@ def test_a_right_kernel_breaks_nothing(judged, name):
     assert (document["verdict"], broken(document)) == ("pass", set())
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name: BROKEN[name])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(judged, name, tmp_path):
@@ -54,6 +56,7 @@ def test_a_planted_fault_is_found(judged, name, tmp_path):
     assert broken(document) >= BROKEN[name]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_ignores_a_number_breaks_attributes(judged, tmp_path):
     kernel = tmp_path / "kernel.py"
     source = (EXAMPLES / "add_rms_norm" / "kernel.py").read_text()
@@ -61,6 +64,7 @@ def test_a_kernel_that_ignores_a_number_breaks_attributes(judged, tmp_path):
     assert "attributes" in broken(judged("add_rms_norm", kernel))
 
 
+@pytest.mark.slow
 def test_a_square_in_half_precision_breaks_values(judged, tmp_path):
     kernel = tmp_path / "kernel.py"
     source = (EXAMPLES / "add_rms_norm" / "kernel.py").read_text()

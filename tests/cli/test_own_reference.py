@@ -78,11 +78,13 @@ def test_a_kernel_for_the_example_sizes_alone_breaks_shapes(found):
     assert json.loads(finding.read_text())["obligations"] == ["shapes"]
 
 
+@pytest.mark.slow
 def test_a_finding_replays_by_the_reference_that_it_was_judged_by(kt, found):
     ran = kt("replay", found, *ON_CPU)
     assert (ran.code, "1 of 1 reproduced" in ran.out) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_finding_whose_reference_changed_says_so(kt, found):
     (found.parent / "my_rms.py").write_text(REFERENCE.replace("1e-6", "1e-5"))
     ran = kt("replay", found, *ON_CPU)
@@ -90,6 +92,7 @@ def test_a_finding_whose_reference_changed_says_so(kt, found):
     assert "my_rms.py is not the file that reference/row_rms was judged by" in ran.err
 
 
+@pytest.mark.slow
 def test_a_finding_replays_where_the_reference_is_not(kt, found):
     (found.parent / "my_rms.py").unlink()
     ran = kt("replay", found, *ON_CPU)
@@ -114,6 +117,7 @@ def test_an_entry_that_a_file_lacks_is_refused(kt, reference, candidate):
 RETURNED = "return torch.randn(rows, columns), torch.rand(rows), 1e-6"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -172,6 +176,7 @@ def test_what_was_learned_is_written_out_as_a_declaration(kt, reference, candida
     assert (document["task"], document["verdict"]) == ("my_tasks/row_rms", "pass")
 
 
+@pytest.mark.slow
 def test_a_declaration_imports_what_it_needs_and_no_more(kt, reference, tmp_path):
     head = "from __future__ import annotations\nimport math\nfrom os import path\n"
     source = REFERENCE.replace("def inputs():\n", "def inputs():\n    math.pi, path\n")
@@ -183,6 +188,7 @@ def test_a_declaration_imports_what_it_needs_and_no_more(kt, reference, tmp_path
     compile(ran.out, "my_tasks.py", "exec")
 
 
+@pytest.mark.slow
 def test_a_declaration_says_what_its_reference_states(kt, reference, candidate, tmp_path):
     stated = "tolerance = (0.5, 0.25)\nbackward = True\n"
     ran = kt("tasks", "--from", reference(REFERENCE + stated))
@@ -205,12 +211,14 @@ def test_a_declaration_replaces_no_file(kt, reference):
     assert (ran.code, path.read_text()) == (2, REFERENCE)
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_eager_baseline(kt, reference, candidate, tmp_path):
     given = ("--reference", reference(), "--against", "eager", "--budget", 0, "--json", *ON_CPU)
     document = json.loads(kt("time", candidate(RIGHT), *given).out)
     assert [[*shape["baselines"]] for shape in document["shapes"]] == [["eager"], ["eager"]]
 
 
+@pytest.mark.slow
 def test_a_minimized_finding_has_a_script_with_the_kernel(kt, found, tmp_path):
     (finding,) = (found / "findings").glob("*.json")
     script = tmp_path / "shown.py"
@@ -239,6 +247,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.slow
 def test_a_reference_in_kernelbenchs_form_has_no_declaration(kt, reference):
     ran = kt("tasks", "--from", reference(MODEL))
     assert ran.code == 2
@@ -289,6 +298,7 @@ def fused(x, y):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", ["", "tolerance = (1e-2, 1e-3)\n"])
 @pytest.mark.parametrize(
     ("source", "broken"), [(GRADIENT, []), (GRADIENT.replace(" * (1 - gate)", ""), ["gradients"])]
@@ -306,6 +316,7 @@ def test_a_reference_that_is_differentiable_asks_for_gradients(
     assert decisive == broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stated", "verdict"), [("", "fail"), ("tolerance = (0.02, 0)", "pass")])
 def test_a_tolerance_of_the_reference_is_admitted(
     kt, reference, candidate, tmp_path, stated, verdict
@@ -336,6 +347,7 @@ def test_many_kernels_are_judged_by_a_reference(kt, reference, tmp_path):
     assert ended == {"one.py": "pass", "two.py": "fail"}
 
 
+@pytest.mark.slow
 def test_a_reference_is_never_called_wrong_itself(kt, reference):
     ran = kt("audit", "--reference", reference(), *ON_CPU)
     assert (ran.code, "1 of 1 tasks hold" in ran.out) == (0, True)
@@ -379,6 +391,7 @@ def inputs():
 TAKEN = "def kernel(x, places):\n    return x.index_select(0, places) * 2\n"
 
 
+@pytest.mark.slow
 def test_integers_stay_within_what_each_size_has(kt, reference, candidate, tmp_path):
     given = ("--reference", reference(DRAWN), "--out", tmp_path / "run", "--json", *ON_CPU)
     assert json.loads(kt("check", candidate(TAKEN), *given).out)["verdict"] == "pass"

@@ -40,6 +40,7 @@ def kernel(tmp_path):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "fact"),
     [(OWN, (1, "needed")), (PRETENDING, (1, "not_needed")), (PLAIN, (0, None))],
@@ -51,6 +52,7 @@ def test_whose_work_it_is_decides_nothing_by_itself(kt, kernel, source, fact):
     assert (document["kernel"]["own_launches"], document["kernel"]["probe"]) == fact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "code", "kind"),
     [(OWN, 0, None), (PRETENDING, 1, "no_kernel"), (PLAIN, 1, "no_kernel")],

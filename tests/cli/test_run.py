@@ -164,6 +164,7 @@ def test_nothing_to_judge_is_reported_with_the_first_reason(kt, tmp_path):
     assert "unknown task 'thing'" in ran.err
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_outcomes(kt, environment, handed_in, tmp_path):
     plain, killed = tmp_path / "plain", tmp_path / "killed"
     command = ("run", "--candidates", handed_in, "--seed", 0, *ARGUMENTS)
@@ -196,6 +197,7 @@ SLOW = f"import time\ntime.sleep(0.5)\n{RIGHT}"
 ON_TRANSPOSED = RIGHT.replace("torch.relu(input)", "torch.relu(input) * input.is_contiguous()")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_profiles_and_adds_those_of_an_uninterrupted_one(
     kt, environment, tmp_path
 ):
@@ -337,6 +339,7 @@ def test_a_finding_is_minimized_and_replayed_from_its_own_folder(kt, tmp_path, m
     assert kt("replay", finding.name, "--device", "cpu", "--from-snapshot").code == 0
 
 
+@pytest.mark.slow
 def test_a_finding_of_complex_inputs_is_replayed_minimized_and_reproduced(kt, tmp_path):
     (tmp_path / "spectral_norm_eig.py").write_text(
         "import torch\n\n\ndef spectral_norm_eig(A, *, out=None):\n"
@@ -357,6 +360,7 @@ def test_a_finding_of_complex_inputs_is_replayed_minimized_and_reproduced(kt, tm
     assert "'dtype': 'complex128'" in finding.with_suffix(".py").read_text()
 
 
+@pytest.mark.slow
 def test_our_own_error_at_one_finding_keeps_what_was_judged(kt, handed_in, tmp_path, monkeypatch):
     plain, run = tmp_path / "plain", tmp_path / "run"
     command = ("run", "--candidates", handed_in, *ARGUMENTS)

@@ -64,6 +64,7 @@ def test_a_kernel_with_the_same_bits_passes(judged):
     assert document["profile"]["repeatable"]["status"] == "held"
 
 
+@pytest.mark.slow
 def test_its_finding_replays_and_its_script_shows_it(kt, judged):
     _, out = judged(JITTERS)
     (finding,) = (out / "findings").glob("*.json")

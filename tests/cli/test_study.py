@@ -73,6 +73,7 @@ def test_the_commands_of_the_script_are_commands(kt):
             assert option in shown
 
 
+@pytest.mark.slow
 def test_a_part_of_it_comes_out_as_planned(kt, study, tmp_path):
     tasks = ("relu", "fused_mul_sub", "permute_copy")
     chosen = [word for name in tasks for word in ("--task", name)]

@@ -74,6 +74,7 @@ def test_an_entry_that_only_another_suite_has_is_found_there(check, candidate):
     assert (code, document["task"]) == (0, "kernelbenchx/AdamW")
 
 
+@pytest.mark.slow
 def test_a_finding_on_a_suites_task_is_minimized_replayed_and_reproduced(kt, check, candidate):
     code, document = check(candidate(STACKED), "--dtype", "float32")
     assert (code, document["task"], document["verdict"]) == (

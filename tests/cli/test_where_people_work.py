@@ -3,6 +3,8 @@
 import json
 import sys
 
+import pytest
+
 ARGUMENTS = ("--suite", "core", "--cases", "3", "--stage", "exe", "--workers", 1)
 RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
 WRONG = "import torch\ndef relu(input):\n    return input.abs()\n"
@@ -29,6 +31,7 @@ def test_a_projects_settings_are_defaults_that_the_command_line_replaces(kt, tmp
     assert "[tool.kerneltruth] sed: there is no such option; nearest: seed" in ran.err
 
 
+@pytest.mark.slow
 def test_lf_judges_what_did_not_pass_and_all_when_nothing_fails(kt, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "kernels"

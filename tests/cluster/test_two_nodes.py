@@ -83,6 +83,7 @@ def verdicts(run):
     return {line["key"]: line["stages"] for line in lines_of(run)}
 
 
+@pytest.mark.slow
 def test_a_node_killed_in_the_middle_costs_no_attempt_and_counts_none_twice(
     environment, handed_in, cluster, tmp_path
 ):

@@ -151,6 +151,7 @@ def test_every_control_is_there_and_of_the_same_task():
     assert all(ENTRIES[e.control].task == e.task for e in BUGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", BUGS, ids=lambda e: e.name)
 def test_a_bug_fails_on_its_witness_where_its_control_passes(entry, runner, cache):
     witness = WITNESSES[entry.name]
@@ -160,6 +161,7 @@ def test_a_bug_fails_on_its_witness_where_its_control_passes(entry, runner, cach
     assert (type(got), type(control)) == (Failed, Passed), (got, control)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entry", [e for e in BUGS if e.name not in SEEN_BY_ONE_SHAPE], ids=lambda e: e.name
 )
@@ -181,6 +183,7 @@ def test_an_illusion_looks_right_at_the_one_benchmark_shape(entry, runner, cache
         assert error == Passed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", CONTROLS, ids=lambda e: e.name)
 @pytest.mark.parametrize(
     ("dtype", "layout", "recipe"),

@@ -143,6 +143,7 @@ def test_every_bug_of_ours_has_a_witness():
     assert set(WITNESSES) == {entry.name for entry in OURS if entry.role == "bug"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITNESSES)
 def test_the_bug_fails_on_its_witness_and_its_control_passes(name, verdict_of):
     entry = BY_NAME[name]

@@ -130,6 +130,7 @@ def kernel_of(body):
     return candidate(f"{PICK}\n@triton.jit\ndef kernel(x, y):\n    {body}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ACCEPTED)
 def test_a_correct_kernel_compiles_for_every_target(everywhere, what):
     binaries = compiled(everywhere, candidate(ACCEPTED[what]))
@@ -159,6 +160,7 @@ def test_what_no_gpu_accepts_is_refused(runner, what):
     assert words in binary.error
 
 
+@pytest.mark.slow
 def test_shared_memory_is_limited_by_the_target(everywhere):
     pipelined = """
         @triton.jit

@@ -61,6 +61,7 @@ def ended(runner, body):
     return observation.ended, observation.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ASKS)
 def test_code_that_asks_for_cuda_runs(runner, what):
     assert ended(runner, ASKS[what]) == ("returned", None)

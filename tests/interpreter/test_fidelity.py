@@ -51,6 +51,7 @@ def operands(dtype, a=SMALL, b=OTHER):
     return torch.tensor(a, dtype=kind), torch.tensor(b, dtype=kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["add", "sub", "mul"])
 def test_float_arithmetic_is_rounded_once_per_operation(found, name, dtype):

@@ -90,11 +90,13 @@ def verdict(runner, name, source):
     return ended.attempt.verdict.word
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [ADAM, FACTORY], ids=["class", "function"])
 def test_an_optimizer_may_be_a_class_or_come_from_a_function(runner, source):
     assert verdict(runner, "Adam", source) == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", WRONG.values(), ids=list(WRONG))
 def test_a_wrong_optimizer_is_found(runner, source):
     assert verdict(runner, "Adam", source) not in ("pass", "infra", "unrefereeable")
@@ -110,6 +112,7 @@ def test_a_buffer_that_is_not_expected_is_not_returned(runner):
     assert verdict(runner, "SGD", source) == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "answer"), [(FACTORY, "RIGHT"), (WRONG["the step does nothing"], "WRONG")]
 )

@@ -321,6 +321,7 @@ def ran(tmp_path_factory):
     return dict(zip(SCRIPTS, zip(codes, outputs, strict=True), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -413,6 +414,7 @@ def test_inexact_arithmetic_of_the_interpreter_is_noted(ran):
     assert "note" not in ran["strided"][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "code"), [(RIGHT, 0), (UNWRITTEN, 1)])
 def test_the_script_runs_as_it_stands(tmp_path, source, code):
     path, temporary = tmp_path / "reproduce.py", tmp_path / "temporary"

@@ -40,6 +40,7 @@ def found():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [
@@ -155,6 +156,7 @@ def told():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CHANGES)
 def test_an_interpreter_that_changed_is_refused_with_one_line(told, what):
     (line,) = told[what].splitlines()
@@ -190,6 +192,7 @@ sys.meta_path.insert(0, Gone())
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", LATER)
 def test_other_candidates_run_whatever_became_of_the_interpreter(tmp_path, monkeypatch, what):
     (tmp_path / "sitecustomize.py").write_text(LATER[what])
@@ -208,6 +211,7 @@ def test_other_candidates_run_whatever_became_of_the_interpreter(tmp_path, monke
     assert what in line
 
 
+@pytest.mark.slow
 def test_where_kernels_are_compiled_the_interpreter_is_not_imported():
     program = """
         import sys

@@ -18,6 +18,7 @@ def test_the_corpus_has_at_least_34_bugs():
     assert len(set(BUGS)) >= 34
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name: TRAITS[name])
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_caught(evaluate, name):

@@ -21,6 +21,7 @@ def judge(evaluator):
     return judge_one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_fault_is_named(judge, name):
     source, kind = FAULTY[name]

@@ -25,6 +25,7 @@ def kernel_is_own(attempt):
     return fact.probe == "needed" and attempt.profile["kernel"].status == "held"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name: [CATEGORIES[name]])
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_is_clean(evaluate, name):

@@ -18,6 +18,7 @@ KNOWN = {e.name: e for e in ENTRIES}
 EFFORT = DiagnosisEffort(evaluations=200, seconds=30.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [

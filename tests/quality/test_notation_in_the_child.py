@@ -132,6 +132,7 @@ def verdict_of(evaluator):
     return judge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_candidate_passes(name, verdict_of):
     attempt = verdict_of(*RIGHT[name])
@@ -139,6 +140,7 @@ def test_a_right_candidate_passes(name, verdict_of):
     assert attempt.cases >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_candidate_is_caught(name, verdict_of):
     declared, source, kind = WRONG[name]

@@ -62,6 +62,7 @@ def proof_of(evaluator, cache, name, source, dtype, cases=8):
     return prove(task, candidate, evaluator.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_for_complex_numbers_alone_is_found(evaluator, cache, name):
     assert proof_of(evaluator, cache, name, WRONG[name], "complex64").flagged

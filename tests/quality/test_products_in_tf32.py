@@ -153,6 +153,7 @@ def judged(verdict_on, name, source, **plan):
     return verdict_on(task, candidate, Plan(compile=False, **plan)).word
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", RIGHT)
 @pytest.mark.parametrize("name", TORCH)
 def test_tf32_passes(verdict_on, name, way):
@@ -161,6 +162,7 @@ def test_tf32_passes(verdict_on, name, way):
         assert judged(verdict_on, name, source, cases=24, promises=True) == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mistake"), [(n, m) for n in WRONG for m in WRONG[n]])
 def test_a_mistake_beside_tf32_is_found(verdict_on, name, mistake):
     source = changed(name, *WRONG[name][mistake])

@@ -30,6 +30,7 @@ def judged(task, *, seed, device):
     return [published, *dealt.firsts, *dealt.others][: dealt.total]
 
 
+@pytest.mark.slow
 def test_every_promise_is_tried():
     untried = {}
     for key, task in TASKS.items():
@@ -41,6 +42,7 @@ def test_every_promise_is_tried():
     assert {key: left for key, left in untried.items() if left} == {}
 
 
+@pytest.mark.slow
 def test_what_a_promised_case_departs_in_decides():
     for key, task in TASKS.items():
         decides = {d.key: d.promised for d in obligations_of(task)}

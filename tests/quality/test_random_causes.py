@@ -69,6 +69,7 @@ def attempt(evaluator):
     return judge
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda seed, fault, kind: [seed, str(fault)])
 @pytest.mark.parametrize("seed", [SEEDED, CLOCKED])
 @pytest.mark.parametrize(
@@ -93,12 +94,14 @@ def test_a_read_beyond_an_input_is_named(attempt):
     assert verdict.kind == "out_of_bounds", verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [SEEDED, CLOCKED])
 def test_a_right_one_is_clean(attempt, seed):
     judged = attempt(dropout(seed=seed))
     assert judged.verdict == Passed(), judged.failure
 
 
+@pytest.mark.slow
 def test_the_sentence_shows_a_wrong_element_and_where_they_are(attempt):
     effort = DiagnosisEffort(evaluations=9, seconds=9.0)
     told = attempt(dropout(scale="2.0"), effort=effort).explanation

@@ -125,6 +125,7 @@ def attempt_on(evaluator, attempts):
     return judge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "verdict", "kind"), [(w, v, k) for w, _, _, v, k in EXPECTED])
 def test_the_verdict_is_what_a_reader_would_say(attempt_on, what, verdict, kind):
     attempt = attempt_on(what)

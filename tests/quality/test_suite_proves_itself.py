@@ -123,11 +123,13 @@ def of_keys(known):
     return {key: known[task.name] for key, task in TASKS.items() if task.name in known}
 
 
+@pytest.mark.slow
 def test_every_attribute_matters():
     attributes = lambda task: tuple(n for n in idle_attributes(task) if n != "inplace")
     assert every_task(attributes) == of_keys(IDLE)
 
 
+@pytest.mark.slow
 def test_the_last_element_of_every_dim_counts():
     assert every_task(lambda task: tuple(idle_dims(task))) == of_keys(IDLE_DIMS)
 
@@ -185,6 +187,7 @@ def test_arguments_are_called_as_published():
     assert every_task(unknown) == {}
 
 
+@pytest.mark.slow
 def test_every_strategy_that_can_has_a_case():
     def without_a_case(task):
         some = any(len(a.values) > 1 for a in task.attributes)
@@ -200,6 +203,7 @@ def traits(key):
     return (task.suite, task.category), *(output.compare for output in task.outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=traits)
 @pytest.mark.parametrize("key", TASKS)
 def test_pytorch_is_right(key, evaluator, cache):

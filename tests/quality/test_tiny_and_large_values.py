@@ -135,6 +135,7 @@ def test_the_naive_formula_of_one_mode_is_caught(verdict_on, key):
     assert isinstance(found, Failed), found
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda key: [WITHIN.get(key, key)])
 @pytest.mark.parametrize("key", [*(f"kernelbenchx/{name}" for name in PLANTED), *WITHIN])
 def test_pytorch_is_right(verdict_on, key):

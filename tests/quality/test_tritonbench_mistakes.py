@@ -310,6 +310,7 @@ def test_every_task_has_mistakes():
     assert {f"tritonbench/{name}" for name in MISTAKES} == set(tasks_of("tritonbench"))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name, what: [name])
 @pytest.mark.parametrize(("name", "what"), PLANTED)
 def test_a_planted_mistake_is_found(verdict, name, what):
@@ -320,6 +321,7 @@ def test_a_planted_mistake_is_found(verdict, name, what):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name: [find(f"tritonbench/{name}").category])
 @pytest.mark.parametrize("name", MISTAKES)
 def test_what_they_are_planted_in_is_right(verdict, name):

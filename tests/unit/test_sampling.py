@@ -1,4 +1,4 @@
-"""A sample has every trait of a sweep, and all that is no sweep."""
+"""A sample has every trait of a sweep, nothing slow, and everything else."""
 
 from types import SimpleNamespace
 
@@ -7,12 +7,13 @@ from sampling import in_sample
 WORDS = ("relu values", "relu shapes", "gelu values", "relu values", "gelu shapes", "tanh dtypes")
 
 
-def item(nodeid, by=None, **parameters):
-    mark = SimpleNamespace(kwargs={"by": by}) if by else None
+def item(nodeid, by=None, *, slow=False, **parameters):
+    marks = {"sampled": SimpleNamespace(kwargs={"by": by})} if by else {}
+    marks |= {"slow": SimpleNamespace()} if slow else {}
     return SimpleNamespace(
         nodeid=nodeid,
         callspec=SimpleNamespace(params=parameters),
-        get_closest_marker=lambda name: mark if name == "sampled" else None,
+        get_closest_marker=marks.get,
     )
 
 
@@ -32,6 +33,11 @@ def test_an_item_is_taken_if_it_has_a_trait_that_none_before_it_has():
 
 def test_each_sweep_has_a_sample_of_its_own():
     assert len([*in_sample([*sweep("f"), *sweep("g")])]) == 8
+
+
+def test_nothing_slow_is_taken():
+    plain, slow = item("f"), item("g", slow=True)
+    assert [*in_sample([plain, slow])] == [plain]
 
 
 def test_what_is_no_sweep_is_taken():

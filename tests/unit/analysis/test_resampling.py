@@ -146,11 +146,13 @@ def size(statistic, *, rounds=150, level=0.1, **effects):
 SAMPLES = (1, 5, [1, 1, 5, 10], [0, 2, 5, 5])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", SAMPLES, ids=str)
 def test_categories_that_do_nothing_are_found_as_seldom_as_the_level_says(samples):
     assert 0.04 <= size(by_category, task=2.0, method=0.7, cell=1.0, samples=samples) <= 0.16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", SAMPLES, ids=str)
 def test_methods_that_do_nothing_are_found_as_seldom_as_the_level_says(samples):
     assert 0.04 <= size(by_method, category=1.0, cell=1.0, samples=samples) <= 0.16

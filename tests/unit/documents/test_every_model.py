@@ -93,6 +93,7 @@ QUICK = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DOCUMENTS.values(), ids=DOCUMENTS)
 @QUICK
 @given(data=st.data())

@@ -360,6 +360,7 @@ def on_a_gpu(attempt, device):
     return not_timed(attempt, "cuda:0")
 
 
+@pytest.mark.slow
 def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged):
     assert judged(TRITON) == [(1024, 1024), (4096, 4096)]
 

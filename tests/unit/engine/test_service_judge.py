@@ -28,6 +28,7 @@ def asked(runner, **how):
     return ServiceJudge(runner, 1, **how)(job, lambda said: None)
 
 
+@pytest.mark.slow
 def test_a_device_that_went_away_is_one_line_and_no_verdict():
     # The runner does not look whether its device is there: it was, when it was chosen.
     with (

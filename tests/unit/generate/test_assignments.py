@@ -52,6 +52,7 @@ def test_the_reference_that_a_prompt_shows_is_plain_pytorch():
     assert "F.relu(" in reference_source(find("relu"))
 
 
+@pytest.mark.slow
 def test_a_task_that_its_reference_alone_states_needs_it_in_the_prompt(tmp_path):
     problem = tmp_path / "level1" / "1_relu.py"
     problem.parent.mkdir()

@@ -56,6 +56,7 @@ def test_a_call_is_one_request_whatever_comes_back(serve, endpoint, request_of):
     assert len(server.bodies) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "scope", "said"),
     [
@@ -79,6 +80,7 @@ def test_an_error_says_what_it_spoils(serve, endpoint, request_of, sent, scope, 
     assert failed.detail.startswith(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

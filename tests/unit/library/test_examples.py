@@ -46,6 +46,7 @@ FEWER_WORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "thing"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_every_public_name_has_a_document_and_an_example_that_runs(name, thing, names):
     (test,) = doctest.DocTestFinder(recurse=False).find(thing, name, module=False, globs=names)
@@ -56,6 +57,7 @@ def test_every_public_name_has_a_document_and_an_example_that_runs(name, thing, 
     assert runner.run(test, out=said.append).failed == 0, "".join(said)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_guide_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "softmax.py").write_text(

@@ -21,6 +21,7 @@ CLIPPED = RIGHT.replace("min=0", "min=0.25")
 FEW = {"device": "cpu", "cases": 8, "seed": 3}
 
 
+@pytest.mark.slow
 def test_a_source_text_is_judged():
     report = kt.check(RIGHT, task="relu", **FEW)
 
@@ -41,6 +42,7 @@ def test_a_path_is_judged_and_named(tmp_path):
     assert report.document.candidate.path == str(path)
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_has_a_finding_and_a_script_that_shows_it(tmp_path):
     report = kt.check(CLIPPED, task="relu", **FEW)
 
@@ -139,6 +141,7 @@ def test_an_unknown_option_is_named():
         kt.check(RIGHT, task="relu", device="cpu", case=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -184,6 +187,7 @@ def test_a_judge_takes_one_of_device_and_devices():
         kt.Judge(device="cpu", devices=["cpu"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -203,6 +207,7 @@ def test_a_wrong_option_of_time_is_one_line_and_leaves_the_judge_usable(options,
         assert judge.check(RIGHT, task="relu", cases=2).passed
 
 
+@pytest.mark.slow
 def test_the_command_says_the_same(tmp_path):
     path = tmp_path / "relu.py"
     path.write_text(CLIPPED)
@@ -222,6 +227,7 @@ def test_the_command_says_the_same(tmp_path):
     assert said["candidate"] | {"path": str(path)} == ours["candidate"]
 
 
+@pytest.mark.slow
 def test_devices_and_targets_may_be_one_name_or_an_object_of_torch():
     cpu = torch.device("cpu")
     with kt.Judge(devices="cpu", targets="sm_80", workers=1) as judge:

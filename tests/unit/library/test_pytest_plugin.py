@@ -51,6 +51,7 @@ def said_of(result):
     return lines[start + 1 : next(n for n, line in enumerate(lines) if " short test" in line)]
 
 
+@pytest.mark.slow
 def test_a_returned_kernel_is_judged_and_a_failure_is_its_finding(run):
     result = run(
         f"{MARKED}def test_right():\n    return relu\n"
@@ -66,6 +67,7 @@ def test_a_returned_kernel_is_judged_and_a_failure_is_its_finding(run):
     result.stdout.fnmatch_lines(["FAILED test_kernels.py::test_wrong - *clipped: fail (value)*"])
 
 
+@pytest.mark.slow
 def test_the_fixture_judges_with_the_options_of_the_closest_mark(run):
     result = run(
         "pytestmark = pytest.mark.kernel(device='cpu', cases=4, seed=1)\n"
@@ -88,6 +90,7 @@ def test_the_fixture_judges_with_the_options_of_the_closest_mark(run):
     ]
 
 
+@pytest.mark.slow
 def test_paths_begin_beside_the_test_and_texts_are_judged(run, pytester):
     (pytester.path / "mine.py").write_text("def f(x):\n    return x.clamp(min=0)\n")
     (pytester.path / "ref.py").write_text(
@@ -105,6 +108,7 @@ def test_paths_begin_beside_the_test_and_texts_are_judged(run, pytester):
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -195,6 +199,7 @@ kerneltruth.library.judge.Judge = Judge
 """
 
 
+@pytest.mark.slow
 def test_processes_of_xdist_share_a_seed(run, pytester):
     pytester.makeconftest(SAYS_ITS_SEED)
     result = run(
@@ -229,6 +234,7 @@ def test_what_this_machine_cannot_run_is_skipped_with_the_reason(run):
     result.stdout.fnmatch_lines(["SKIPPED*<source>: *"])
 
 
+@pytest.mark.slow
 def test_pytest_starts_without_torch_and_without_the_library(run):
     result = run(
         "import sys\n"
@@ -248,6 +254,7 @@ def test_the_guide_shows_what_a_failure_says(run):
     assert shown in "\n".join(said_of(result)) + "\n"
 
 
+@pytest.mark.slow
 def test_the_example_of_the_guide_runs(run, pytester):
     (example,) = (text for kind, text in FENCE.findall(GUIDE.read_text()) if kind == "python")
     (pytester.path / "softmax.py").write_text(

@@ -97,6 +97,7 @@ def eventually(what):
     return found
 
 
+@pytest.mark.slow
 def test_threads_share_a_judge(judge):
     found = {}
 
@@ -164,6 +165,7 @@ def test_an_async_stream_that_is_left_drops_the_rest(judge):
     assert judge.check(RIGHT, **FEW).passed
 
 
+@pytest.mark.slow
 def test_a_cancelled_check_frees_its_judge(alone):
     async def cancelled(judge):
         slow = asyncio.create_task(judge.acheck(SLOW, **FEW))
@@ -178,6 +180,7 @@ def test_a_cancelled_check_frees_its_judge(alone):
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.slow
 def test_a_stream_yields_what_ends_first_and_keeps_places(judge):
     late = "import time\ntime.sleep(2)\n" + RIGHT
     reports = list(judge.check_many([late, RIGHT, "def (:\n"], **FEW))
@@ -213,6 +216,7 @@ def test_a_judge_cannot_be_used_after_it_is_closed(use):
         eval(use)
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_closed_while_it_judges_says_so():
     with kt.Judge(device="cpu", workers=1, targets=()) as judge:
         threading.Timer(1.0, judge.close).start()
@@ -220,6 +224,7 @@ def test_a_judge_that_is_closed_while_it_judges_says_so():
             judge.check(SLOW, **FEW)
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_closed_while_its_server_starts_leaves_none():
     before = servers()
     judge = kt.Judge(device="cpu", workers=1, targets=())
@@ -234,6 +239,7 @@ def test_a_judge_that_is_closed_while_its_server_starts_leaves_none():
         judge.check(RIGHT, **FEW)
 
 
+@pytest.mark.slow
 def test_a_killed_process_between_judge_and_kernels_is_replaced(alone):
     judge, server = alone
     (zygote,) = [line for line in below(server) if "runner.zygote" in line]
@@ -268,6 +274,7 @@ def shared():
     return ran.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_dead_shared_server_is_replaced(shared):
     assert shared[2:] == ["pass"]
 
@@ -290,6 +297,7 @@ def test_a_device_that_nothing_is_called_is_the_users_mistake(device):
         kt.check(RIGHT, device=device, **FEW)
 
 
+@pytest.mark.slow
 def test_a_forked_child_judges_with_a_server_of_its_own():
     ran = script("""
         judge = kt.Judge(device="cpu", workers=1, targets=())
@@ -316,6 +324,7 @@ def test_a_forked_child_judges_with_a_server_of_its_own():
     assert ran.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda use: [("used", use != ""), ("shared", "kt.check" in use)])
 @pytest.mark.parametrize(
     "use",
@@ -342,6 +351,7 @@ def test_the_interpreter_ends_at_once_silently_and_leaves_nothing(use):
     assert below(pid) == []
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
     ran = script("""
         judge = kt.Judge(device="cpu", workers=1, targets=())
@@ -357,6 +367,7 @@ def test_a_server_ends_with_its_caller_even_while_a_forked_child_lives_on():
     assert eventually(lambda: not alive(server))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_check_and_not_the_judge():
     ran = script("""
         import signal
@@ -377,6 +388,7 @@ def test_an_interrupt_ends_the_check_and_not_the_judge():
     assert ran.stderr == ""
 
 
+@pytest.mark.slow
 def test_nothing_of_the_caller_changes():
     ran = script("""
         import signal
@@ -393,6 +405,7 @@ def test_nothing_of_the_caller_changes():
     assert (ran.stdout, ran.stderr) == ("pass True\n", "")
 
 
+@pytest.mark.slow
 def test_a_caller_may_ignore_that_its_children_end():
     ran = script("""
         import signal
@@ -409,6 +422,7 @@ def test_a_caller_may_ignore_that_its_children_end():
     assert (ran.stdout, ran.stderr, ran.returncode) == ("pass\npass\n", "", 0)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_not_run_again(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
@@ -428,6 +442,7 @@ def shell():
     found.reset()
 
 
+@pytest.mark.slow
 def test_a_task_of_a_cell_of_ipython_is_the_task(shell):
     shell.run_cell("import kerneltruth as kt\nFACTOR = 2\ndef twice(x):\n    return FACTOR * x\n")
     shell.run_cell(

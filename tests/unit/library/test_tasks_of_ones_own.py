@@ -34,12 +34,14 @@ def reference(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_reference_is_the_task(judge, reference):
     report = judge.check(KERNEL, reference=reference, **FEW)
 
     assert (report.passed, report.task) == (True, "reference/doubled")
 
 
+@pytest.mark.slow
 def test_a_reference_that_was_edited_is_read_again(judge, reference):
     assert judge.check(KERNEL, reference=reference, **FEW).passed
     reference.write_text(REFERENCE.format(factor=3.5))
@@ -101,6 +103,7 @@ def test_a_declared_task_is_the_task(judge, tmp_path):
     assert wrong.kind == "value"
 
 
+@pytest.mark.slow
 def test_a_declared_task_is_timed(judge, tmp_path):
     path = tmp_path / "my_tasks.py"
     for task in ({"task": declared_in(path)}, {"task": "doubled", "tasks": path}):
@@ -115,6 +118,7 @@ def test_a_named_candidate_brings_a_declared_task(judge, tmp_path):
     assert judge.check(named, **FEW).task == "my_tasks/doubled"
 
 
+@pytest.mark.slow
 def test_a_file_that_judges_while_its_tasks_are_read_says_what_to_do(judge, tmp_path):
     path = tmp_path / "my_tasks.py"
     task = declared_in(path)
@@ -158,6 +162,7 @@ def test_what_is_written_by_contract_is_what_counts(judge, tmp_path, kernel, pas
     assert judge.check(f"def doubled(x, y): {kernel}", task=task, **FEW).passed == passes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "kernel"),
     [

@@ -367,6 +367,7 @@ def slowly(answer):
     return call
 
 
+@pytest.mark.slow
 def test_all_calls_of_a_candidate_end_when_its_time_is_spent():
     wrong = lambda call: call.tensors["x"] + 100 + call.small_poison
     tried(wrong)
@@ -382,6 +383,7 @@ def test_all_calls_of_a_candidate_end_when_its_time_is_spent():
     assert any(entry.reason.endswith("2 s, is spent") for entry in untried)
 
 
+@pytest.mark.slow
 def test_a_call_that_the_candidates_time_ends_is_not_tried():
     def hangs_at_last(call):
         if len(session.runner.calls) < 3:

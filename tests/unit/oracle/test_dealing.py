@@ -31,6 +31,7 @@ def keys(task, case, published):
     return {d.key for d in departures(task, case, published)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", EVERY_TASK)
 def test_what_decides_and_what_is_promised_is_tried_within_16_cases(key):
     task = EVERY_TASK[key]

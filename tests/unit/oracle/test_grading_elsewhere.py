@@ -53,6 +53,7 @@ def timed_call(task, case, inputs, choices, folder, monkeypatch):
     return worker.time(ShowResult())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_path, monkeypatch):
     task = find(key)

@@ -286,6 +286,7 @@ def test_a_call_that_does_not_return_is_broken_unless_the_interpreter_explains_i
     assert (attempt.verdict.word, attempt.profile["shapes"].status) == ("timeout", "broken")
 
 
+@pytest.mark.slow
 def test_a_slow_right_kernel_keeps_what_was_tried_when_its_time_is_spent():
     calls = []
 
@@ -373,6 +374,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_case_that_an_entry_shows_departs_in_what_the_entry_is_about(fault, seed):

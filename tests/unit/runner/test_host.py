@@ -383,6 +383,7 @@ def test_a_candidate_loaded_after_another_finds_default_pytorch_settings(runner,
     ]
 
 
+@pytest.mark.slow
 def test_a_cache_may_be_shared(tmp_path):
     source = "import os\ndef f(): return os.environ['TRITON_CACHE_DIR']"
     with Runner(device="cpu", cache_root=tmp_path) as runner:

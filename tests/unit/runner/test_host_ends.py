@@ -143,6 +143,7 @@ def test_a_daemon_ends_when_the_child_dies(opened):
     assert not is_running(daemon)
 
 
+@pytest.mark.slow
 def test_a_child_that_kills_its_warden_harms_no_other_child():
     source = (
         "import os, signal, time\ndef f(x):\n"
@@ -224,6 +225,7 @@ def test_a_length_that_is_only_claimed_takes_no_memory(runner):
     assert grew < 64 * 2**20
 
 
+@pytest.mark.slow
 def test_a_closed_wire_is_a_death(opened):
     session = opened("import os, time\ndef f(x): os.closerange(3, 64); time.sleep(60)")
     seen = call(session, vector(1.0))
@@ -294,6 +296,7 @@ def test_one_candidate_does_not_see_anothers_files(runner):
     assert not any(os.path.exists(f) for f in folders)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cold", [True, False])
 def test_a_child_may_be_kept_from_what_was_compiled_before(tmp_path, cold):
     source = "import os\ndef f(x): return os.environ['TRITON_CACHE_DIR']"
@@ -304,6 +307,7 @@ def test_a_child_may_be_kept_from_what_was_compiled_before(tmp_path, cold):
     assert (str(cache) in place) is not cold
 
 
+@pytest.mark.slow
 def test_a_compile_cache_outlives_the_runner_and_its_folder_does_not(tmp_path):
     source = "import os\ndef f(x): return os.environ['TRITON_CACHE_DIR']"
     candidate = read_candidate(source, "f.py", task_names=("f",))
@@ -341,6 +345,7 @@ def test_many_sessions_leave_no_process_and_no_descriptor(runner):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.slow
 def test_a_lost_zygote_is_replaced():
     with Runner(device=CPU) as own:
         candidate = read_candidate("def f(x): return x", "f.py", task_names=("f",))
@@ -372,6 +377,7 @@ session.call([], poison=bytes(16), deadline_s=600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_end_of_the_host_is_the_end_of_everything(number, tmp_path):
     command = [sys.executable, "-c", HOST.format(path=sys.path, work=str(tmp_path))]

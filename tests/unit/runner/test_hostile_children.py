@@ -79,6 +79,7 @@ def resident(which):
     return int(re.search(rf"{which}:\s+(\d+) kB", status)[1]) * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_no_answer_takes_much_of_the_judges_memory(opened, source):
     session = opened(source)
@@ -89,6 +90,7 @@ def test_no_answer_takes_much_of_the_judges_memory(opened, source):
     assert grew < MOST
 
 
+@pytest.mark.slow
 def test_more_results_than_can_be_right_are_not_received(opened):
     seen = call(opened(GIGABYTE), vector(1.0))
 
@@ -167,6 +169,7 @@ def opened_in(runner, source):
     return runner.open(candidate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("message", "body"), GREEDY.items(), ids=GREEDY)
 def test_what_a_child_and_all_that_it_starts_take_is_limited(small, message, body):
     source = f"import os, time\ndef f(x):\n    {body}\n    time.sleep(30)"

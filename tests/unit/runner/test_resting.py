@@ -32,6 +32,7 @@ def test_a_child_that_rests_answers_when_it_goes_on(opened):
     assert not session.paused
 
 
+@pytest.mark.slow
 def test_a_deadline_waits_for_a_child_that_rests(opened):
     session = opened(SLOW)
     assert call(session, vector(1.0)).ended == "returned"

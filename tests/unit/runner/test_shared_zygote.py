@@ -13,6 +13,7 @@ def _ask(runner, answers):
     answers.put(runner.versions()["python"])
 
 
+@pytest.mark.slow
 def test_processes_forked_before_the_zygote_is_ready_all_see_that_it_is():
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()

@@ -59,6 +59,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
 def test_no_source_takes_long_or_much_memory_to_read(source):
     tracemalloc.start()

@@ -196,6 +196,7 @@ def test_a_message_that_is_cut_short_is_never_read(observation, data):
     assert refused(sent[: data.draw(st.integers(0, len(sent) - 1))])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.recursive(NUMBERS | st.floats(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_a_header_of_any_json_but_a_message_is_refused(value):

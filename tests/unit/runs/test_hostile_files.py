@@ -52,6 +52,7 @@ def test_an_exported_finding_whose_digest_is_right(tmp_path, finding, source, in
     assert read.problems == []
 
 
+@pytest.mark.slow
 @FUZZED
 @given(st.lists(st.sampled_from(LINES).map(json.loads).flatmap(texts), max_size=4))
 def test_results(tmp_path, lines):

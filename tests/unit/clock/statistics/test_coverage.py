@@ -80,6 +80,7 @@ def covers(interval: Interval, ratio: float) -> bool:
     return interval.low <= ratio * (1 + 1e-12) and interval.high >= ratio * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("blocks", [3, 6, 8, 12, 40])
 def test_the_interval_of_the_ratio_covers_it(noise, blocks):
@@ -90,6 +91,7 @@ def test_the_interval_of_the_ratio_covers_it(noise, blocks):
     assert np.mean(hits) >= least(0.95, TRIALS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [calm, spikes, drift])
 def test_a_percentile_bootstrap_of_eight_blocks_would_not(noise):
     rng = np.random.default_rng(10)
@@ -102,6 +104,7 @@ def test_a_percentile_bootstrap_of_eight_blocks_would_not(noise):
     assert 0.88 < hits / TRIALS < 0.94
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [calm, spikes])
 @pytest.mark.parametrize("precision", [0.004, 0.006, 0.008])
 @pytest.mark.parametrize("fewest", [6, 8])

@@ -177,6 +177,7 @@ def timed(runner):
     return document
 
 
+@pytest.mark.slow
 def test_a_right_candidate_is_timed_on_every_shape(timed):
     assert timed.outcome in ("timed", "timing_suspect")
     assert len(timed.shapes) == len(SHAPES)
@@ -219,6 +220,7 @@ def test_the_cost_before_the_steady_state_is_reported(timed):
     assert timed.launch_us is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", [float("inf"), 0.0], ids=["near", "far"])
 def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(benchmarker, near):
     slow = RIGHT.replace("    return e", "    for _ in range(200): e = e + 0.0\n    return e")
@@ -297,6 +299,7 @@ def opened(watched):
     return watched.opened
 
 
+@pytest.mark.slow
 def test_baselines_stay_warm_for_the_next_candidate_of_the_task(benchmarker, opened):
     one = benchmarker("eager")
     eager = baseline_sources(TASK)["eager"]
@@ -310,6 +313,7 @@ def relu_candidate():
     return of("def relu(input, inplace=False):\n    return input.clamp(min=0)", RELU)
 
 
+@pytest.mark.slow
 def test_baselines_stay_warm_while_another_task_has_its_turn(benchmarker, opened):
     one = benchmarker("eager")
     first, last = baseline_sources(TASK)["eager"], baseline_sources(RELU)["eager"]
@@ -619,6 +623,7 @@ def test_the_next_candidate_rests_while_batches_run(benchmarker, watched):
     assert one.time(task, following).shapes
 
 
+@pytest.mark.slow
 def test_baselines_are_prepared_beside_a_candidate_and_rest_during_its_batches(
     benchmarker, watched
 ):
@@ -705,6 +710,7 @@ class Released(ScriptedMemory):
         self.release = flag.touch
 
 
+@pytest.mark.slow
 def test_waiting_baselines_make_room_for_one_that_lacks_memory(benchmarker, tmp_path):
     one = benchmarker("eager")
     one.ready([TASK, RELU])

@@ -168,6 +168,7 @@ def audit(benchmarker, *, runner=None, start=None, stop_after=None, **more):
         return end.value, texts
 
 
+@pytest.mark.slow
 def test_every_shape_of_a_suite_is_timed_and_counted():
     """On the CPU, where hosts are busy: the test only requires that none is wrong or fails."""
     with Runner(device="cpu") as runner:
@@ -222,6 +223,7 @@ def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
     assert keys == [f"kernelbench/{name}" for name in names]
 
 
+@pytest.mark.slow
 def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command():
     began = time.monotonic()
     document, _ = audit(scripted(softmax=lambda: time.sleep(600)), budget_s=4.0)

@@ -98,6 +98,7 @@ def test_a_user_who_interrupts_does_not_wait_long():
     assert STOP_S <= 10
 
 
+@pytest.mark.slow
 def test_judges_at_work_end_together_when_the_caller_stops(tmp_path):
     """They may all be waiting for a device: one after the other they would take minutes."""
     jobs = [Sum(task=str(i), numbers=(), flag=str(tmp_path)) for i in range(8)]
@@ -112,6 +113,7 @@ def test_judges_at_work_end_together_when_the_caller_stops(tmp_path):
     assert not any(map(is_there, pids))
 
 
+@pytest.mark.slow
 def test_a_judge_that_finishes_in_time_is_not_killed_with_the_others(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
     events = LocalPool(work=stay_or_finish_soon, workers=2, stop_s=1.5).run(jobs)
@@ -121,6 +123,7 @@ def test_a_judge_that_finishes_in_time_is_not_killed_with_the_others(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["ends"]
 
 
+@pytest.mark.slow
 def test_jobs_that_miss_the_deadline_are_not_waited_for(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
     began = time.monotonic()

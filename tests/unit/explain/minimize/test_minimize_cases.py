@@ -78,6 +78,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("predicate", "start", "most"), FAULTS)
 def test_a_shape_fault_shrinks_to_what_exhaustive_search_finds(predicate, start, most):
     shrunk = shrink(lambda c: predicate(**c.sizes), start)

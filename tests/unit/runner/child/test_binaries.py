@@ -63,6 +63,7 @@ def test_a_kernel_short_of_registers_spills(assemble):
     assert read_cubin(assemble("--maxrregcount=24").read_bytes()).spills >= VALUES // 2
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_instructions_are_the_lines_of_the_disassembly_before_the_padding(assemble):
     cubin = assemble()

@@ -228,6 +228,7 @@ def test_hits_of_memory_that_was_let_go_early_are_kept():
     assert guard.hits() == ("float32[4] #0, after it",)
 
 
+@pytest.mark.slow
 def test_guards_do_not_import_dynamo():
     import subprocess
     import sys

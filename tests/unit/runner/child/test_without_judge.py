@@ -56,12 +56,14 @@ def called(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_each_buffer_is_called_to_warm_up_and_once_more(called, tmp_path):
     done = called(COUNTS.format(path=str(tmp_path / "log")))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "log").read_text().splitlines() == ["called"] * 6
 
 
+@pytest.mark.slow
 def test_a_candidate_that_does_not_load_is_named(called):
     done = called("import nothing_of_that_name\n")
     assert done.returncode == 1

@@ -77,12 +77,14 @@ def test_a_strictly_contained_candidate_reaches_nothing_but_its_call(runner, att
     assert set(refused) >= OPEN
 
 
+@pytest.mark.slow
 def test_without_containment_the_same_attacks_work(attacked):
     with Runner(device=CPU, isolation="process") as weak:
         done, refused = attacked(weak)
     assert done >= OPEN, {name: refused.get(name) for name in OPEN - done}
 
 
+@pytest.mark.slow
 def test_a_filter_of_system_calls_alone_keeps_from_networks_and_others(attacked):
     needs("syscalls")
     with Runner(device=CPU, isolation="syscalls") as middle:
@@ -93,6 +95,7 @@ def test_a_filter_of_system_calls_alone_keeps_from_networks_and_others(attacked)
     assert done <= files
 
 
+@pytest.mark.slow
 def test_an_honest_candidate_works_under_every_level():
     source = """
     import concurrent.futures, ctypes, os, pathlib, subprocess, tempfile, threading
@@ -133,6 +136,7 @@ def test_an_honest_candidate_works_under_every_level():
         assert counted == "True"
 
 
+@pytest.mark.slow
 def test_no_variable_of_the_judge_reaches_a_child(monkeypatch):
     monkeypatch.setenv("KEY_OF_THE_USER", "s3cret-of-the-user")
     source = """

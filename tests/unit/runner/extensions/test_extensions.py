@@ -378,6 +378,7 @@ def folders(tmp_path_factory):
     return {"full": full, "lean": [f"-I{root / 'lean'}", *full]}
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_every_macro_that_few_headers_lack_is_known(folders, tmp_path):
     source = tmp_path / "main.cpp"
@@ -407,6 +408,7 @@ DEVICE = CUDA.replace(
 )
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_device_code_is_the_same_with_few_headers(folders, tmp_path, remembered):
     assert building.is_lean({**USUAL, "cuda_sources": DEVICE})
@@ -436,6 +438,7 @@ def test_device_code_is_the_same_with_few_headers(folders, tmp_path, remembered)
     assert remembered(partial(compiled, "lean"), *inputs, *own_sources()) == full
 
 
+@pytest.mark.slow
 def test_extensions_of_both_builds_answer_alike(tmp_path, remembered):
     if shutil.which("ninja") is None or shutil.which("c++") is None:
         pytest.skip("needs ninja and a C++ compiler")

@@ -116,6 +116,7 @@ def candidate(source):
     return read_candidate(source, "new.py", task_names=("ModelNew",), task="ModelNew")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
@@ -288,6 +289,7 @@ class ModelNew(Model):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "right"), [(OTHERWISE, True), (OFF, False)], ids=["otherwise", "off"]
 )
@@ -348,6 +350,7 @@ def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):
 LARGE = LINEAR.replace("rows = 64 * 4", "rows = 2**20")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "rows"), [(LINEAR, 256), (LARGE, 2**15)])
 def test_a_problem_is_timed_at_its_own_size_or_at_a_part_of_it(made, source, rows):
     _, task = made(source)
@@ -411,6 +414,7 @@ def test_cases_go_through_the_sets_of_constants(made):
     assert len(sizes) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -438,6 +442,7 @@ def test_a_candidate_that_drops_the_last_columns_fails(runner, made):
     assert isinstance(attempt_of(runner, task, candidate(wrong)).verdict, Failed)
 
 
+@pytest.mark.slow
 def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
     suite, task = made(NARROW)
     plan = Plan(cases=4, compile=False, dtypes=("float16",))
@@ -486,6 +491,7 @@ class ModelNew(nn.Module):
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [RENAMED, DERIVED], ids=["renamed", "derived"])
 def test_weights_reach_a_candidate_that_keeps_them_otherwise(runner, made, source):
     _, task = made(LINEAR)
@@ -493,6 +499,7 @@ def test_weights_reach_a_candidate_that_keeps_them_otherwise(runner, made, sourc
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 
+@pytest.mark.slow
 def test_the_schema_is_the_same_each_time_and_from_the_cache(runner, tmp_path):
     first = schema_of(problem(GROUPED), runner, tmp_path)
     assert schema_of(problem(GROUPED), runner) == first

@@ -82,6 +82,7 @@ def test_with_less_room_it_is_the_most_of_it_that_is_known(made):
     assert first_of(task).settings[SIZES] == FILE
 
 
+@pytest.mark.slow
 def test_a_bound_from_the_device_is_that_of_evaluations_one_by_one(made, device):
     before = device.opened
     _, task = made(LARGE)
@@ -116,6 +117,7 @@ def test_half_precision_also_uses_the_devices_results(made, runner, device, dtyp
     assert (beside >= alone).all()
 
 
+@pytest.mark.slow
 def test_a_model_is_judged_with_references_from_the_device(made, runner):
     suite, task = made(LARGE)
     attempt = attempt_of(runner, task, suite.control("level1/1"), 1)
@@ -188,6 +190,7 @@ def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, runner):
     assert full.asked == ["with_spread", "with_spread"]
 
 
+@pytest.mark.slow
 def test_what_no_cpu_can_do_is_refused_with_both_reasons(made, runner):
     many = LARGE.replace("self.layer(x)", "sum(self.layer(x) for _ in range(600))")
     _, task = made(many, on_device=WithoutMemory(runner))

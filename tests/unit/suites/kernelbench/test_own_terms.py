@@ -34,6 +34,7 @@ BY_BATCH = (
 )
 
 
+@pytest.mark.slow
 def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
     suite, task = made(NORMALIZED)
     assert task.beyond({MODE: "training"}) is None
@@ -44,6 +45,7 @@ def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
     assert attempt.declined == ()
 
 
+@pytest.mark.slow
 def test_what_takes_statistics_of_the_batch_and_keeps_none_is_right(runner, made):
     _, task = made(NORMALIZED)
     attempt = attempt_of(runner, task, new(NORMALIZED, BY_BATCH), 48)
@@ -81,6 +83,7 @@ def test_a_problem_whose_modes_agree_has_none(made):
 BY_HAND = "self.layer(x) * (torch.rand_like(self.layer(x)) > 0.2) / 0.8"
 
 
+@pytest.mark.slow
 def test_a_random_problem_is_judged_by_what_its_model_draws(runner, made):
     _, task = made(DROPPED)
     assert task.unrefereeable is None
@@ -115,6 +118,7 @@ def is_failed(attempt):
 RANDOM = function("return a0 + torch.rand_like(a0)", "torch.rand(n, m)")
 
 
+@pytest.mark.slow
 def test_a_problem_that_is_random_in_both_modes(runner, made):
     suite, task = made(RANDOM)
     attempt = attempt_of(runner, task, suite.control("level1/1"), 4)
@@ -210,6 +214,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.slow
 def test_a_model_of_many_weights_is_judged_on_its_own_ones(runner, made):
     suite, task = made(MANY)
     attempt = attempt_of(runner, task, suite.control("level1/1"), 2)

@@ -114,6 +114,7 @@ def test_a_model_that_needs_no_weights_is_judged_with_those_that_the_file_draws(
     assert not_timed(attempt, "cuda").outcome == "not_run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -127,6 +128,7 @@ def test_such_a_model_is_convicted_where_it_is_wrong(judged, wrong):
     assert attempt.verdict.kind == "value"
 
 
+@pytest.mark.slow
 def test_weights_in_another_form_are_equal_where_they_are_drawn_alike(judged):
     attempt, _ = judged(LINEAR, TURNED)
     assert isinstance(attempt.verdict, Passed), attempt.verdict
@@ -141,6 +143,7 @@ def test_a_model_that_takes_the_judges_weights_gets_them_in_every_case(judged):
     assert {c.absent for c in cases} == {()}
 
 
+@pytest.mark.slow
 def test_a_mode_that_kernelbench_does_not_look_at_takes_no_pass_away(judged):
     attempt, _ = judged(NORMALIZED, WITHOUT_STATISTICS, cases=40)
     assert isinstance(attempt.verdict, Passed), attempt.verdict

@@ -82,6 +82,7 @@ def test_a_model_that_gives_an_earlier_result_again_is_found(verdict):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [LINEAR, NORMALIZED, RECURRENT])
 def test_a_model_that_keeps_what_its_problem_keeps_is_right(verdict, source):
     found = verdict(source, source.replace("class Model", "class ModelNew"))
