@@ -28,6 +28,8 @@ NEEDS = {
 TOGETHER = {"browser": "services", "cluster": "services", "cli": "commands"}
 # Files of `unit` that take longest: begun last, they would keep one process busy alone.
 FIRST = ("test_extensions.py", "test_judging.py")
+# How many tests `--sample` leaves out.
+LEFT_OUT = pytest.StashKey()
 
 
 def pytest_itemcollected(item):
@@ -92,7 +94,7 @@ def runner():
 def pytest_terminal_summary(terminalreporter):
     """Say in a line each what went untested: a skip of all its tests is easily missed."""
     if terminalreporter.config.option.sample:
-        left = len(terminalreporter.stats.get("deselected", []))
+        left = terminalreporter.config.stash.get(LEFT_OUT, 0)
         terminalreporter.write_line(
             f"{left} slow tests and items of sweeps were not run; `make test-all` runs them"
         )
@@ -104,10 +106,23 @@ def pytest_terminal_summary(terminalreporter):
         )
 
 
+def pytest_sessionfinish(session):
+    """Tell the process that reports how many were left out: with -n, it collects none."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    # All processes collect the same.
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
 def pytest_collection_modifyitems(config, items):
     if config.option.sample:
         sample = [*in_sample(items)]
         config.hook.pytest_deselected(items=[*{*items}.difference(sample)])
+        config.stash[LEFT_OUT] = len(items) - len(sample)
         items[:] = sample
     items.sort(key=lambda item: item.path.name not in FIRST)
     gpu_items = [item for item in items if item.get_closest_marker("gpu")]

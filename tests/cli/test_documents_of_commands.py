@@ -221,7 +221,7 @@ def test_a_tasks_contract_is_chosen_by_name(kt):
     assert "'strict': must be one of published, core, torch" in unknown.err
     unnamed = kt("tasks", "--contract", "core")
     assert unnamed.code == 2
-    assert "name it: `kerneltruth tasks NAME`" in unnamed.err
+    assert "name one: `kerneltruth tasks NAME`" in unnamed.err
 
 
 def test_doctor_prints_devices_libraries_targets_and_isolation(kt):

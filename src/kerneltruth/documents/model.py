@@ -76,7 +76,9 @@ def parse(kind: type[T], data: object) -> T:
     try:
         return msgspec.convert(data, kind, dec_hook=_read_number)
     except (msgspec.ValidationError, ValueError, InternalError) as error:
-        raise UserError(f"no valid {_name(kind)}: {error}") from error
+        # The name of a key may hold line breaks.
+        reason = " ".join(str(error).split())
+        raise UserError(f"no valid {_name(kind)}: {reason}") from error
 
 
 def plain(value: object) -> Json:

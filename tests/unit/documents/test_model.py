@@ -62,6 +62,7 @@ def test_a_number_that_json_lacks_is_written_as_a_word(value, written):
         ({"max_abs": "much"}, "Expected a number, got 'much'"),
         ({"max_abs": True}, r"at `\$\.max_abs`"),
         ({"colour": "red"}, "unknown field `colour`"),
+        ({"two\nlines": 1}, "^no valid .*two lines.*$"),
     ],
 )
 def test_a_value_of_another_form_is_refused_with_its_place(change, says):
