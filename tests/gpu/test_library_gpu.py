@@ -60,7 +60,7 @@ def test_a_kernel_is_timed_against_eager_and_compiled_pytorch(judge):
 
     for shape in timing.shapes:
         assert shape.candidate_us > 0
-        assert {*shape.baselines} == {"eager", "compile"}
+        assert {*shape.baselines} == {"eager", "compile"}, shape.baselines_failed
 
 
 def test_checks_wait_for_what_is_timed_and_go_on_after_it(judge):
