@@ -46,6 +46,7 @@ def test_it_is_shown_as_it_is(visit, shown):
     assert shown in visit.run(source)
 
 
+@pytest.mark.slow
 def test_a_script_that_did_get_in_would_not_run(visit):
     """The policy is a second wall: even our own mistake would not run a candidate's script."""
     visit.run(

@@ -43,6 +43,7 @@ def test_there_are_landmarks_to_jump_between(visit, chromium):
     assert roles == {"banner", "main", "navigation", "search"}
 
 
+@pytest.mark.slow
 def test_the_first_tab_offers_to_skip_to_the_content(visit):
     from selenium.webdriver import Keys
 
@@ -52,6 +53,7 @@ def test_the_first_tab_offers_to_skip_to_the_content(visit):
     visit.until("return document.activeElement.id === 'main'")
 
 
+@pytest.mark.slow
 def test_arrows_walk_the_map_and_enter_opens_a_cell(visit):
     from selenium.webdriver import Keys
 
@@ -74,6 +76,7 @@ def test_arrows_walk_the_map_and_enter_opens_a_cell(visit):
     visit.sheet()
 
 
+@pytest.mark.slow
 def test_escape_closes_an_attempt_and_returns_to_where_it_was_opened(visit):
     from selenium.webdriver import Keys
 

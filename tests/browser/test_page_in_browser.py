@@ -93,6 +93,7 @@ def test_illusions_are_those_of_every_round_whatever_is_counted(visit, study):
     assert listed.endswith(f"of {found.numerator}")
 
 
+@pytest.mark.slow
 def test_counted_again_a_table_says_what_python_wrote(visit):
     selectors = ("#summary .tiles", "#by-category", "#funnel", "#map")
     # Until a filter is set, the page shows what Python counted.
@@ -104,6 +105,7 @@ def test_counted_again_a_table_says_what_python_wrote(visit):
     assert [visit.text(s) for s in selectors] == before
 
 
+@pytest.mark.slow
 def test_where_nothing_was_timed_none_is_said_to_be_slow(chromium, untimed):
     visit = Visit(chromium, untimed.address)
     faster = "#funnel tbody tr:not([hidden]) td:last-child .num"
@@ -272,6 +274,7 @@ def test_the_leaderboard_leads_to_its_kernels(chromium, leaderboard):
     assert visit.console() == []
 
 
+@pytest.mark.slow
 def test_one_device_of_several_can_be_chosen(chromium, leaderboard):
     visit = Visit(chromium, leaderboard.address)
     visit.filter(run="cuda:0 (NVIDIA A100)")

@@ -398,6 +398,7 @@ def test_analyze_imports_no_torch(environment, run):
     assert not imported(environment, "analyze", run, "--json") & {"torch", "triton"}
 
 
+@pytest.mark.slow
 def test_a_check_hands_its_outcome_to_other_tools(kt, tmp_path, candidate):
     wrong = candidate("import torch\ndef relu(x):\n    return x + 1\n", "relu.py")
     ran = kt(

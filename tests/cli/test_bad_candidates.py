@@ -256,6 +256,7 @@ def test_what_was_tried_before_the_time_is_spent_stands(check):
     assert document["profile"]["repeatable"]["status"] == "not_tried"
 
 
+@pytest.mark.slow
 def test_a_crash_breaks_the_obligation_in_which_it_happens(check):
     code, document = check(
         "import os, torch\ndef relu(x):\n    if x.numel() == 0:\n        os.abort()\n"

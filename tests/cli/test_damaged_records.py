@@ -18,6 +18,7 @@ def edit(path, change):
     path.write_text(json.dumps(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["replay", "minimize"])
 def test_a_finding_that_was_cut_short_is_damaged(kt, finding, command):
     finding.write_text(finding.read_text()[:200])

@@ -78,6 +78,7 @@ def test_audit_prints_what_the_contract_lists(audited):
         assert set(kernel["peer_checks"].values()) <= {"pass", "fail", "error"}
 
 
+@pytest.mark.slow
 def test_audit_says_nothing_else_with_json(audited):
     assert audited.err == ""
 
@@ -133,6 +134,7 @@ def test_replay_runs_the_findings_of_one_obligation(audited, kt):
     assert "no finding breaks it; they break specials" in none.err
 
 
+@pytest.mark.slow
 def test_check_prints_what_the_contract_lists(kt, finding, failed_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = next((failed_run / "candidates").iterdir())

@@ -205,6 +205,7 @@ def test_folders_are_several_candidates_where_the_entry_says_so(kt, package, tmp
     assert found["counts"] == {"passed": 2, "failed": 0, "not_judged": 0, "refused": 1}
 
 
+@pytest.mark.slow
 def test_a_reference_of_ones_own_is_the_task_of_a_folder(kt, package, own):
     ran = kt(*CHECK, package(0), "--entry", "ops:relu", "--reference", own, "--json")
 

@@ -141,6 +141,7 @@ def test_more_samples_later_cost_only_the_new_ones(serve, generate):
     assert len(server.bodies) == 6
 
 
+@pytest.mark.slow
 def test_refine_tells_what_is_wrong_and_ends_when_it_is_right(serve, generate, tmp_path):
     server = serve(lambda number, _: fenced(WRONG if number == 0 else RIGHT))
     ran = generate("--rounds", 4, method="refine", tasks=("gelu",))

@@ -109,6 +109,7 @@ def test_problems_are_listed_without_being_run(kt, checkout):
     assert keys == ["kernelbench/level1/4", "kernelbench/level1/5"]
 
 
+@pytest.mark.slow
 def test_one_problem_is_shown_with_its_sets_of_constants(kt, checkout):
     ran = kt("tasks", "level1/4", "--suite", f"kernelbench:{checkout}", "--json")
     assert ran.code == 0, ran.err

@@ -334,6 +334,7 @@ def test_a_tolerance_that_means_nothing_is_one_line(kt, reference, candidate):
     assert "my_rms.py:4: tolerance = 0.02: give a relative and an absolute error" in ran.err
 
 
+@pytest.mark.slow
 def test_many_kernels_are_judged_by_a_reference(kt, reference, tmp_path):
     folder = tmp_path / "answers"
     folder.mkdir()

@@ -125,6 +125,7 @@ def test_a_finding_replays_by_a_copy_of_the_file_of_its_task(kt, found, tasks, t
     assert kt("replay", found, "--tasks", moved, *ON_CPU).code == 0
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_eager_baseline(kt, tasks, candidate):
     given = ("--tasks", tasks, "--against", "eager", "--budget", 0, "--json", *ON_CPU)
     (shape,) = json.loads(kt("time", candidate(RIGHT), *given).out)["shapes"]

@@ -57,6 +57,7 @@ def test_each_file_has_its_verdict_and_the_last_line_counts_them(kt, candidate):
     assert blocks[-1].startswith("1 passed, 1 failed, 1 not judged, 1 refused in ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "code"),
     [

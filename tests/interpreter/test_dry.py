@@ -137,6 +137,7 @@ def test_a_correct_kernel_compiles_for_every_target(everywhere, what):
     assert [(b.target, b.ok, b.error) for b in binaries] == [(t, True, None) for t in TARGETS]
 
 
+@pytest.mark.slow
 def test_a_block_pointer_compiles_where_the_language_has_them(runner):
     (binary,) = compiled(runner, candidate(BLOCK_POINTER))
     removed = "Block pointers have been removed" in (binary.error or "")

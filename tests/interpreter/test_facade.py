@@ -93,6 +93,7 @@ def test_an_autograd_function_sees_cuda_tensors_in_both_passes(runner):
     assert floats(called(runner, text, 1.0, 5.0)) == [2.0, 2.0]
 
 
+@pytest.mark.slow
 def test_a_custom_operator_sees_cuda_tensors(runner):
     text = """
     @torch.library.custom_op("kerneltruth_tests::double", mutates_args=(), device_types="cuda")

@@ -59,6 +59,7 @@ def test_float_arithmetic_is_rounded_once_per_operation(found, name, dtype):
     assert_agrees(found, f"{name} {dtype}", getattr(torch, name)(a, b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_division_of_narrow_floats_goes_through_float32(found, dtype):
     a, b = operands(dtype)

@@ -352,6 +352,7 @@ def test_a_wrong_kernel_is_shown_wrong(ran, name, words):
     assert code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -59,6 +59,7 @@ def test_every_patch_is_in_force(found, what):
     assert found[what] == []
 
 
+@pytest.mark.slow
 def test_the_language_is_replaced_while_interpreting(found):
     names = {
         "range",
@@ -163,6 +164,7 @@ def test_an_interpreter_that_changed_is_refused_with_one_line(told, what):
     assert what in line
 
 
+@pytest.mark.slow
 def test_the_line_names_the_versions(told):
     line = told["its builder has no create_select"]
     installed = importlib.metadata.version("triton")

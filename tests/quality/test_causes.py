@@ -30,6 +30,7 @@ def test_a_fault_is_named(judge, name):
     assert verdict.kind == kind, verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_clean(judge, name):
     attempt = judge(RIGHT[name])

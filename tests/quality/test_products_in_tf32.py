@@ -170,6 +170,7 @@ def test_a_mistake_beside_tf32_is_found(verdict_on, name, mistake):
     assert judged(verdict_on, name, source, cases=16, promises=True) == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TORCH)
 def test_a_policy_without_tf32_holds_products_to_float32(verdict_on, name):
     strict = partial(verdict_on, cache=ExpectationCache(Policy(tf32=False)))

@@ -227,6 +227,7 @@ def fused_dropout_sigmoid_linear(input, weight, bias=None, p=0.5, training=True,
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fused_tanh_linear", "fused_dropout_sigmoid_linear"])
 def test_a_bias_may_be_added_to_a_rounded_product(name, evaluator, cache):
     task = TASKS[f"kernelbenchx/{name}"]

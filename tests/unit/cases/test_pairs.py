@@ -96,6 +96,7 @@ def test_no_more_cases_are_added_than_add_a_pair():
     assert paired(pairs, published, [wide], [wide], most=0) == ([wide], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_complex_dtype_meets_no_value_that_makes_the_result_real(seed):
     task = find("kernelbenchx/fused_add_mean")

@@ -365,6 +365,7 @@ def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged):
     assert judged(TRITON) == [(1024, 1024), (4096, 4096)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [WRONG, TORCH], ids=["wrong", "torch"])
 def test_no_other_candidate_rehearses(judged, source):
     assert judged(source) == []

@@ -76,6 +76,7 @@ def test_the_examples_of_the_guide_run(tmp_path, monkeypatch, capsys):
     assert [p.name for p in tmp_path.iterdir()] == ["softmax.py"]
 
 
+@pytest.mark.slow
 def test_the_reward_of_the_example_tells_right_from_wrong_and_from_no_kernel():
     script = runpy.run_path(str(ROOT / "examples" / "reward.py"))
     right, wrong = "```python\n" + RELU + "\n```", "```python\n" + CLIPPED + "\n```"

@@ -31,6 +31,7 @@ def test_a_source_text_is_judged():
     assert report.seed == 3
 
 
+@pytest.mark.slow
 def test_a_path_is_judged_and_named(tmp_path):
     path = tmp_path / "relu.py"
     path.write_text(RIGHT)

@@ -147,6 +147,7 @@ def test_a_mistake_is_one_line(run, text, said):
     assert len([line for line in shown if line]) == 2
 
 
+@pytest.mark.slow
 def test_a_mistake_in_a_call_of_the_fixture_shows_the_call_and_one_line(run):
     result = run("def test(judge):\n    judge(relu, task='rleu', device='cpu')\n")
 

@@ -113,6 +113,7 @@ def test_threads_share_a_judge(judge):
     assert found == {n: bool(n % 2) for n in range(8)}
 
 
+@pytest.mark.slow
 def test_no_thread_is_left_when_no_question_is_open(judge):
     judge.check(RIGHT, **FEW)
     until = time.monotonic() + 5
@@ -248,6 +249,7 @@ def test_a_killed_process_between_judge_and_kernels_is_replaced(alone):
     assert judge.check(RIGHT, **FEW).passed
 
 
+@pytest.mark.slow
 def test_a_dead_server_is_one_clear_line(alone):
     judge, server = alone
     os.kill(server, signal.SIGKILL)
@@ -279,6 +281,7 @@ def test_a_dead_shared_server_is_replaced(shared):
     assert shared[2:] == ["pass"]
 
 
+@pytest.mark.slow
 def test_neither_the_import_nor_a_report_needs_torch(shared):
     assert shared[:2] == ["False", "False False"]
 

@@ -50,6 +50,7 @@ def test_a_reference_that_was_edited_is_read_again(judge, reference):
     assert judge.check("def relu(x): return x.clamp(min=0)", task="relu", **FEW).passed
 
 
+@pytest.mark.slow
 def test_a_relative_reference_is_found_after_the_caller_has_moved(judge, reference, monkeypatch):
     monkeypatch.chdir(reference.parent)
 

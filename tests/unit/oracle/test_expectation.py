@@ -124,6 +124,7 @@ def test_the_same_inputs_under_another_strategy_keep_their_own_case():
     assert other.inputs is first.inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [5, LARGE])
 def test_partial_sums_that_overflow_settle_nothing_however_large_the_inputs(columns):
     declared = replace(MATMUL, foreign=True)

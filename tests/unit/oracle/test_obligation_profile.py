@@ -165,6 +165,7 @@ PARTLY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("how", PARTLY)
 @pytest.mark.parametrize("status", ["broken", "refused"])

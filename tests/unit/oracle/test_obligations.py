@@ -116,6 +116,7 @@ def test_what_goes_beyond_the_prompt_goes_with_what_it_needs():
     assert without(scaled, both, departures(scaled, both, published)[0], published) == published
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", suites())
 def test_a_case_is_of_the_core_exactly_if_all_of_its_departures_are_promised(suite):
     for task in tasks_of(suite).values():
@@ -125,6 +126,7 @@ def test_a_case_is_of_the_core_exactly_if_all_of_its_departures_are_promised(sui
             assert promised == (case.domain == "core"), case.summary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", suites())
 def test_a_departure_that_is_taken_out_is_gone(suite):
     for task in tasks_of(suite).values():

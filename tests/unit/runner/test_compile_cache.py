@@ -48,12 +48,14 @@ def made(session, x=0.0):
     return [result.text for result in call(session, vector(x)).results]
 
 
+@pytest.mark.slow
 def test_a_file_cut_short_is_not_used_by_the_next_child(runner, candidate):
     with runner.open(candidate) as session:
         assert call(session, vector(1.0), deadline_s=0.5).ended == "timeout"
         assert made(session)[0] == "'half and half'"
 
 
+@pytest.mark.slow
 def test_it_is_not_used_after_the_judge_has_died_either(runner, candidate, tmp_path):
     with runner.open(candidate) as session:
         assert made(session)
@@ -66,6 +68,7 @@ def test_it_is_not_used_after_the_judge_has_died_either(runner, candidate, tmp_p
         assert made(session)[0] == "'half and half'"
 
 
+@pytest.mark.slow
 def test_a_child_killed_later_leaves_what_was_compiled_before(runner, candidate):
     with runner.open(candidate) as session:
         before = made(session)
@@ -75,11 +78,13 @@ def test_a_child_killed_later_leaves_what_was_compiled_before(runner, candidate)
         assert made(session) == before
 
 
+@pytest.mark.slow
 def test_children_at_once_share_what_is_whole(runner, candidate):
     with runner.open(candidate) as one, runner.open(candidate) as other:
         assert made(one) == made(other)
 
 
+@pytest.mark.slow
 def test_a_cache_cut_short_stays_while_another_child_uses_it(runner, candidate, tmp_path):
     with runner.open(candidate) as user:
         assert user.loaded.ended == "returned"
@@ -92,6 +97,7 @@ def test_a_cache_cut_short_stays_while_another_child_uses_it(runner, candidate, 
     assert (tmp_path / candidate.sha256 / "made.so").read_text() == "half and half"
 
 
+@pytest.mark.slow
 def test_marks_of_the_dead_do_not_pile_up(runner, candidate, tmp_path):
     for _ in range(3):
         with runner.open(candidate) as session:

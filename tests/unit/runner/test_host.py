@@ -361,6 +361,7 @@ def f():
 """
 
 
+@pytest.mark.slow
 def test_a_candidate_loaded_after_another_finds_default_pytorch_settings(runner, tmp_path):
     log = tmp_path / "log"
     source = f"LOG = {str(log)!r}\n{LEAVING}"
@@ -415,6 +416,7 @@ def f():
 """
 
 
+@pytest.mark.slow
 def test_an_unloaded_candidate_takes_its_compiled_code_with_it(runner):
     first, then = (
         read_candidate(source, "f.py", task_names=("f",), task="f")

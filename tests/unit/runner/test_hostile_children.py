@@ -182,6 +182,7 @@ def test_what_a_child_and_all_that_it_starts_take_is_limited(small, message, bod
         assert call(session, vector(1.0)).ended == "returned"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "stays"), [(2**10, True), (2**22, False)])
 def test_a_large_compile_cache_does_not_stay_on_the_disk(small, size, stays):
     source = (

@@ -73,6 +73,7 @@ def test_a_broken_line_is_reported_by_number_and_the_rest_is_read(tmp_path):
         assert word in reason
 
 
+@pytest.mark.slow
 def test_a_source_of_a_hundred_megabytes_is_refused_without_being_parsed(tmp_path):
     (tmp_path / "relu.py").write_bytes(b"#" * (100 * 2**20))
     write_lines(

@@ -86,6 +86,7 @@ def test_a_shape_fault_shrinks_to_what_exhaustive_search_finds(predicate, start,
     assert not shrunk.exhausted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("predicate", "start", "most"), FAULTS)
 def test_half_the_budget_is_enough_to_reach_the_smallest_shape(predicate, start, most):
     shrunk = shrink(lambda c: predicate(**c.sizes), start, evaluations=EVALUATIONS // 2)

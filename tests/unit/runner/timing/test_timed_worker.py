@@ -601,6 +601,7 @@ def test_a_result_of_another_form_is_reported(timed, gives, said):
     assert re.search(said, result.text)
 
 
+@pytest.mark.slow
 def test_a_candidate_that_watches_operators_does_not_see_spot_checks(timed):
     session = timed(
         """

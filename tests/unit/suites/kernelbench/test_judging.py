@@ -146,6 +146,7 @@ def test_a_problems_own_model_passes(runner, made, source):
     assert attempt.cases == 10
 
 
+@pytest.mark.slow
 def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, made):
     asks = 'torch.rand(n, m, device="cuda", dtype=torch.float16), torch.rand(n, m).double()'
     suite, task = made(function("return a0 * a1", asks).replace("a0, a1, a2", "a0, a1"))
@@ -154,6 +155,7 @@ def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, 
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 
+@pytest.mark.slow
 def test_what_a_constructor_draws_beside_weights_is_part_of_the_problem(runner, made):
     _, task = made(DRAWING)
     assert not task.random
@@ -167,6 +169,7 @@ def test_what_a_constructor_draws_beside_weights_is_part_of_the_problem(runner, 
     assert attempt.verdict.kind == "value"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, TRIANGLE])
 def test_a_problem_gets_three_or_more_shapes(runner, schemas, source):
     assert schema_of(problem(source), runner, schemas).distinct >= 3
@@ -240,6 +243,7 @@ def get_inputs():
 )
 
 
+@pytest.mark.slow
 def test_a_deep_network_is_tried_with_batches_that_its_normalizations_are_exact_for(
     runner, schemas
 ):
@@ -330,6 +334,7 @@ PUT_TOGETHER = PUT_TOGETHER.replace("width = 64, 64", "width, more = 64, 64, 64"
 )
 
 
+@pytest.mark.slow
 def test_halves_of_an_odd_size_are_not_tried_and_parts_of_other_sizes_are(runner, schemas):
     """A kernel may rely on halves being equal, as the model means it."""
     halves = schema_of(problem(HALVES), runner, schemas)
@@ -373,6 +378,7 @@ def test_a_problem_with_indices_is_timed_at_sizes_at_which_it_was_run(runner, sc
         assert materialize(task, case).tensors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, MASKED, PLAIN_NUMBER])
 def test_a_call_moves_its_inputs_weights_and_outputs_once(made, source, dtype):
@@ -454,6 +460,7 @@ def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
     assert Unrefereeable in verdicts
 
 
+@pytest.mark.slow
 def test_a_candidate_with_the_wrong_number_fails(runner, made):
     _, task = made(TUPLE)
     wrong = TUPLE.replace("Model(", "ModelNew(").replace("a0.mean()", "a0.sum()")
@@ -507,6 +514,7 @@ def test_the_schema_is_the_same_each_time_and_from_the_cache(runner, tmp_path):
     assert schema_of(problem(GROUPED), runner, tmp_path) == first
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_no_hindrance(runner, tmp_path):
     first = schema_of(problem(MASKED), runner, tmp_path)
     next(tmp_path.iterdir()).write_text("{")

@@ -105,6 +105,7 @@ def test_small_cases_do_not_run_on_the_device(made, device):
     assert device.opened == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_also_uses_the_devices_results(made, runner, device, dtype):
     """Its libraries round at other places of every layer than those of a CPU."""
@@ -139,6 +140,7 @@ class Watched(ExpectationCache):
         return super().get(task, case)
 
 
+@pytest.mark.slow
 def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner):
     """In the others, too, they would take most of an audit's time."""
     suite, task = made(LARGE)

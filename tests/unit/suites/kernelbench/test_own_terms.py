@@ -92,6 +92,7 @@ def test_a_random_problem_is_judged_by_what_its_model_draws(runner, made):
     assert isinstance(attempt.verdict, Passed), attempt.failure
 
 
+@pytest.mark.slow
 def test_a_random_result_that_no_run_gives_is_wrong(runner, made):
     _, task = made(DROPPED)
     wrong = {

@@ -190,6 +190,7 @@ def pooled_on_a_gpu(x, rows, columns):
     return down.gather(-1, columns[None, :, None, :].expand(-1, -1, down.shape[-2], -1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("near", "seed"), [(0.5, 0), (1.0, 1)])
 def test_windows_that_float32_rounds_elsewhere_are_accepted(near, seed):
     planes = 20_000
