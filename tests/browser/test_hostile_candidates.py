@@ -67,6 +67,7 @@ def test_a_script_that_did_get_in_would_not_run(visit):
     visit.console()
 
 
+@pytest.mark.slow
 def test_the_network_cannot_be_reached_from_the_page(visit):
     asked = visit.browser.execute_async_script(
         """

@@ -89,6 +89,7 @@ def test_escape_closes_an_attempt_and_returns_to_where_it_was_opened(visit):
     assert visit.run("return document.activeElement.className") == "open-row"
 
 
+@pytest.mark.slow
 def test_what_has_the_focus_can_be_seen(visit):
     from selenium.webdriver import Keys
 
@@ -102,6 +103,7 @@ def test_what_has_the_focus_can_be_seen(visit):
         assert style[1] >= 2, style
 
 
+@pytest.mark.slow
 def test_it_is_dark_where_the_system_is_and_where_one_asks_for_it(visit, chromium):
     colour = "return getComputedStyle(document.body).backgroundColor"
     light = visit.run(colour)
@@ -116,6 +118,7 @@ def test_it_is_dark_where_the_system_is_and_where_one_asks_for_it(visit, chromiu
     assert visit.text("#theme") == "Theme: system"
 
 
+@pytest.mark.slow
 def test_nothing_moves_by_itself_where_that_is_not_wanted(visit, chromium):
     moves = "return getComputedStyle(document.documentElement).scrollBehavior"
     assert visit.run(moves) == "smooth"

@@ -82,6 +82,7 @@ def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, be
     assert len(shown) == len({(r.method, r.model) for r in left})
 
 
+@pytest.mark.slow
 def test_illusions_are_those_of_every_round_whatever_is_counted(visit, study):
     kernels = study.material.study.distinct
     visit.filter(category="Fusion")
@@ -225,6 +226,7 @@ def test_rounds_lead_to_each_other(visit):
     assert not visit.exists("#sheet .choices")
 
 
+@pytest.mark.slow
 def test_next_and_previous_walk_the_list(visit):
     visit.open("findings")
     first = visit.text("#sheet-about")

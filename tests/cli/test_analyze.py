@@ -414,6 +414,7 @@ def test_a_check_hands_its_outcome_to_other_tools(kt, tmp_path, candidate):
     assert '<property name="published" value="broken: value on ' in xml
 
 
+@pytest.mark.slow
 def test_annotations_leave_the_json_document_alone(kt, tmp_path, candidate):
     wrong = candidate("import torch\ndef relu(x):\n    return x + 1\n", "relu.py")
     ran = kt(

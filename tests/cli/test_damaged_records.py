@@ -25,6 +25,7 @@ def test_a_finding_that_was_cut_short_is_damaged(kt, finding, command):
     assert "is damaged" in refused(kt(command, finding))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["case", "candidate", "verdict", "digests", "schema", "task"])
 def test_a_finding_without_a_key_says_which(kt, finding, key):
     edit(finding, lambda data: data.pop(key))

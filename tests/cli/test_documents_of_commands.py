@@ -83,6 +83,7 @@ def test_audit_says_nothing_else_with_json(audited):
     assert audited.err == ""
 
 
+@pytest.mark.slow
 def test_audit_judges_each_kernel_as_what_it_is(audited):
     control, bug = document(audited)["kernels"]
     assert (control["role"], control["verdict"], control["minimal"]) == ("control", "pass", None)

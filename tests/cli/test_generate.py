@@ -369,6 +369,7 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
     assert "to go on" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -117,6 +117,7 @@ def test_one_problem_is_shown_with_its_sets_of_constants(kt, checkout):
     assert len(task["attributes"]["_sizes"]) >= 3
 
 
+@pytest.mark.slow
 def test_one_file_is_checked_against_a_problem(kt, checkout, handed_in):
     file = handed_in / NAME.format(4, 1)
     suite = f"kernelbench:{checkout}"

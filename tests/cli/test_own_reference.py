@@ -67,6 +67,7 @@ def found(_found):
     return run
 
 
+@pytest.mark.slow
 def test_a_kernel_of_any_name_is_judged_by_a_reference_file(kt, reference, candidate, tmp_path):
     given = ("--reference", reference(), "--cases", 12, "--out", tmp_path / "run", "--json")
     document = json.loads(kt("check", candidate(RIGHT), *given, *ON_CPU).out)
@@ -368,6 +369,7 @@ def get_inputs():
 TANH = "def kernel(x, places):\n    return x.tanh()[places % 6]\n"
 
 
+@pytest.mark.slow
 def test_a_reference_without_sizes_is_judged_at_its_own(kt, reference, candidate, tmp_path):
     given = ("--reference", reference(FIXED), "--out", tmp_path / "run", "--json", *FEW)
     document = json.loads(kt("check", candidate(TANH), *given).out)

@@ -144,6 +144,7 @@ def test_a_block_pointer_compiles_where_the_language_has_them(runner):
     assert (binary.ok, removed) == ((False, True) if TRITON >= (3, 9) else (True, False))
 
 
+@pytest.mark.slow
 def test_static_facts_are_read_from_every_binary(everywhere):
     for binary in compiled(everywhere, candidate(ACCEPTED["a product on tensor cores"])):
         assert (binary.kernel, binary.num_warps, binary.spills) == ("kernel", 4, 0)

@@ -66,6 +66,7 @@ def test_division_of_narrow_floats_goes_through_float32(found, dtype):
     assert_agrees(found, f"div {dtype}", (a.float() / b.float()).to(a.dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_constant_takes_the_type_of_the_block(found, dtype):
     a, _ = operands(dtype)

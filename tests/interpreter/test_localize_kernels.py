@@ -160,6 +160,7 @@ def test_wrong_only_in_the_last_partial_tile(evaluator):
     assert found.minimal.sizes == {"M": 1, "N": 1}
 
 
+@pytest.mark.slow
 def test_wrong_only_past_a_column(evaluator):
     text = sigmoid(allocate="zeros_like", tiles="1")
     found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=192))

@@ -380,6 +380,7 @@ def test_a_right_kernel_is_shown_right(ran, name):
     assert code == 0
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_run_here_is_neither_right_nor_wrong(ran):
     code, output = ran["cannot run"]
     assert "NOT JUDGED: it cannot run without a GPU: RuntimeError: no device" in output

@@ -171,6 +171,7 @@ def test_the_line_names_the_versions(told):
     assert line.startswith(f"kernels run without a GPU with Triton 3.6 to 3.9, this is {installed}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["nothing", "nothing, but newer"])
 def test_a_version_that_changes_nothing_is_interpreted(told, what):
     assert told[what] is None

@@ -47,6 +47,7 @@ def test_every_attribute_and_the_last_element_of_every_dim_count():
     assert {name: found for name, found in idle.items() if found} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(by=lambda name: [TASKS[name].category])
 @pytest.mark.parametrize("name", TASKS)
 def test_pytorch_is_right(name, evaluator, cache):

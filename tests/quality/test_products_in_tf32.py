@@ -177,6 +177,7 @@ def test_a_policy_without_tf32_holds_products_to_float32(verdict_on, name):
     assert judged(strict, name, changed(name), cases=8) == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("last", "verdict"), [("K", "pass"), ("K - 1", "fail")])
 def test_a_triton_kernel_in_tf32_passes_only_with_all_singular_values(verdict_on, last, verdict):
     source = TRITON.replace("s_ptr + k, mask=k < K", f"s_ptr + k, mask=k < {last}")

@@ -371,6 +371,7 @@ def test_no_other_candidate_rehearses(judged, source):
     assert judged(source) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{"timed": False}, {"keeps": False}], ids=["untimed", "forgotten"])
 def test_nothing_compiles_if_no_candidate_is_timed(judged, how):
     assert judged(TRITON, **how) == []

@@ -59,6 +59,7 @@ def test_a_wrong_kernel_has_a_finding_and_a_script_that_shows_it(tmp_path):
     assert "0.25" in ran.stdout
 
 
+@pytest.mark.slow
 def test_the_report_is_the_document_of_the_command():
     report = kt.check(CLIPPED, task="relu", **FEW)
 

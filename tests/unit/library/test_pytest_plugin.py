@@ -167,6 +167,7 @@ def test_a_bad_option_is_one_line(run, option):
     ]
 
 
+@pytest.mark.slow
 def test_options_of_the_command_win_over_marks(run):
     result = run(
         "@pytest.mark.kernel(task='relu', device='cpu', cases=9, seed=1)\n"

@@ -122,6 +122,7 @@ def test_no_thread_is_left_when_no_question_is_open(judge):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_asyncio_judges_side_by_side(judge):
     async def both():
         return await asyncio.gather(judge.acheck(RIGHT, **FEW), judge.acheck(WRONG, **FEW))

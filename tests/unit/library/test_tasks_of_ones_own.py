@@ -57,6 +57,7 @@ def test_a_relative_reference_is_found_after_the_caller_has_moved(judge, referen
     assert judge.check(KERNEL, reference="reference.py", **FEW).passed
 
 
+@pytest.mark.slow
 def test_a_text_without_a_function_has_a_verdict(judge, reference):
     report = judge.check("x = 1\n", reference=reference, **FEW)
 
@@ -148,6 +149,7 @@ DOUBLED = kt.task(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "passes"),
     [

@@ -220,6 +220,7 @@ def test_a_packet_that_no_warden_sends_loses_the_child(packet):
     assert end.value.observation.message == "the warden of the child spoke nonsense"
 
 
+@pytest.mark.slow
 def test_the_judges_own_programs_are_not_limited_so(small):
     source = (
         "import os, time\ndef f(x):\n    for n in range(300): open(f'{n}', 'w').close()\n"

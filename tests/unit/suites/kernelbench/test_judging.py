@@ -175,6 +175,7 @@ def test_a_problem_gets_three_or_more_shapes(runner, schemas, source):
     assert schema_of(problem(source), runner, schemas).distinct >= 3
 
 
+@pytest.mark.slow
 def test_a_problem_that_nothing_makes_small_has_shapes_and_is_not_judged(runner, made):
     source = LINEAR.replace("nn.Linear(features,", "nn.Linear(features * 0 + 2**18,")
     source = source.replace("torch.rand(rows, features)", "torch.rand(rows, 2**18)")
@@ -211,6 +212,7 @@ def get_init_inputs():
 )
 
 
+@pytest.mark.slow
 def test_groups_have_several_channels_where_one_would_be_normalized_to_a_constant(runner, schemas):
     schema = schema_of(problem(MANY_GROUPS), runner, schemas)
     assert schema.trouble is None

@@ -55,6 +55,7 @@ def test_what_takes_statistics_of_the_batch_and_keeps_none_is_right(runner, made
     assert all("does not ask for it" in reason for _, reason in attempt.declined)
 
 
+@pytest.mark.slow
 def test_it_needs_no_place_for_running_statistics(runner, made):
     _, task = made(NORMALIZED)
     keeps = "self.norm = nn.BatchNorm1d(channels)"

@@ -102,6 +102,7 @@ def judged(runner, tmp_path):
     return judge
 
 
+@pytest.mark.slow
 def test_a_model_that_needs_no_weights_is_judged_with_those_that_the_file_draws(judged):
     attempt, cases = judged(NORM, WITHOUT_WEIGHTS)
     assert isinstance(attempt.verdict, Passed), attempt.verdict
@@ -136,6 +137,7 @@ def test_weights_in_another_form_are_equal_where_they_are_drawn_alike(judged):
     assert isinstance(attempt.verdict, Failed)
 
 
+@pytest.mark.slow
 def test_a_model_that_takes_the_judges_weights_gets_them_in_every_case(judged):
     attempt, cases = judged(LINEAR, LINEAR.replace("class Model", "class ModelNew"))
     assert isinstance(attempt.verdict, Passed)

@@ -73,6 +73,7 @@ def verdict(runner, tmp_path):
     return judge
 
 
+@pytest.mark.slow
 def test_a_model_that_gives_an_earlier_result_again_is_found(verdict):
     found = verdict(LINEAR, KEEPS_ITS_RESULT)
     assert isinstance(found, Failed)
