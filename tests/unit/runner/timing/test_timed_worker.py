@@ -687,7 +687,7 @@ def test_a_candidate_that_raises_within_a_benchmark_is_named(timed):
         calls = []
         def relu(x):
             calls.append(1)
-            if len(calls) > 20:
+            if len(calls) > 10:
                 raise RuntimeError("tired")
             return x.relu()
         """,
