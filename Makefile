@@ -48,7 +48,7 @@ test-fast: $(VENV)/.test
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m fast tests/unit $(ARGS)
 
 lint: $(VENV)/.lint
-	@$(BIN)/ruff check .
+	@$(BIN)/ruff check --no-cache .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file benchmarks/mypy.ini

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from flashinfer_data import (
     const,
     gemm,
@@ -16,7 +17,6 @@ from flashinfer_data import (
     var,
     workload,
 )
-
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
