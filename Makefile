@@ -4,7 +4,7 @@
 #   make audit [ARGS="--json"]   judge the built-in corpus
 #   make test  [ARGS="-k name"]  run the tests but slow ones, of sweeps a sample; brings a browser,
 #                                where it can
-#   make test-fast               those marked `fast`: no process, judge, GPU, browser, Ray or network
+#   make test-fast               those marked `fast` and not `slow`: no process, judge, GPU, browser, Ray or network
 #   make test-all                all tests, as continuous integration does
 #   make lint                    formatting, style, types, direction of imports, names, links of documents
 #   make docs                    build the site of docs/ in build/site; a broken link fails
@@ -35,6 +35,8 @@ audit: $(VENV)/.audit
 
 # Groups of tests go to the processes in the order of the folders, which has the longest first.
 PARALLEL := -n auto --maxprocesses 8 --no-loadscope-reorder
+# Tests wait for children and browsers a third of their time.
+test: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) + 1)
 # Python keeps what it compiles: each process would else compile all tests again.
 test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 
@@ -45,7 +47,7 @@ test-all: $(VENV)/.test $(VENV)/.browser
 	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)
 
 test-fast: $(VENV)/.test
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m fast tests/unit $(ARGS)
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "fast and not slow" tests/unit $(ARGS)
 
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check --no-cache .

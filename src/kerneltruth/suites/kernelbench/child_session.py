@@ -55,7 +55,7 @@ class ProblemCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Variant:
     """An evaluation that a right result may differ from the reference as much as.
 
     Attributes:
@@ -218,17 +218,17 @@ class ProblemSession:
         self,
         tensors: Mapping[str, torch.Tensor],
         call: ProblemCall,
-        runs: Sequence[Run],
+        variants: Sequence[Variant],
         promised: Sequence[str],
     ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
-        """Return the outputs in float64 and the deviations of other runs, computed on the device.
+        """Return the outputs in float64 and the deviations of variants, computed on the device.
 
         Returns None if the device cannot do it, but a CPU can.
 
         Args:
             tensors: as for `outputs`, in the dtype of the case.
             call: in float64.
-            runs: the other evaluations.
+            variants: the other evaluations.
             promised: the dtype of each output.
 
         Raises:
@@ -236,7 +236,7 @@ class ProblemSession:
         """
         request = {
             "what": "with_spread",
-            "runs": [asdict(run) for run in runs],
+            "runs": [asdict(v) for v in variants],
             "promised": list(promised),
         }
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.suites.kernelbench.child_session import ProblemCall, ProblemSession, Run
+from kerneltruth.suites.kernelbench.child_session import ProblemCall, ProblemSession, Variant
 from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.tasks.gpu import GPU_DRAWS
 
@@ -135,9 +135,11 @@ class ProblemReference:
         wanted = working in HALF or products > SHALLOW if beside else call.large
         if not (wanted and self._session.has_device):
             return None
-        runs = _runs(working, tf32=tf32 and products > 0)
+        variants = _variants(working, tf32=tf32 and products > 0)
         tensors = _tensors(arguments)
-        return self._session.with_spread(tensors, replace(call, dtype="float64"), runs, promised)
+        return self._session.with_spread(
+            tensors, replace(call, dtype="float64"), variants, promised
+        )
 
     def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> ProblemCall:
         tensors = _tensors(given)
@@ -178,15 +180,15 @@ def narrowing(working: str) -> tuple[str, ...]:
     return tuple(f"{working}-{salt}" for salt in range(NARROWED))
 
 
-def _runs(working: str, *, tf32: bool) -> list[Run]:
+def _variants(working: str, *, tf32: bool) -> list[Variant]:
     """Return the other evaluations: those that `oracle.admissible` uses for large inputs."""
     inner = "float32" if working in HALF else working
-    found = [Run(dtype=inner)]
+    found = [Variant(dtype=inner)]
     if inner != working:
-        found += [Run(dtype=working), Run(dtype=working, columns=True, settles=False)]
+        found += [Variant(dtype=working), Variant(dtype=working, columns=True, settles=False)]
         # Large results have many elements per sample.
-        found += [Run(dtype=inner, arithmetic=how) for how in narrowing(working)[:GPU_DRAWS]]
-    found += [Run(dtype=inner, arithmetic=f"gpu-{salt}") for salt in range(GPU_DRAWS)]
+        found += [Variant(dtype=inner, arithmetic=how) for how in narrowing(working)[:GPU_DRAWS]]
+    found += [Variant(dtype=inner, arithmetic=f"gpu-{salt}") for salt in range(GPU_DRAWS)]
     if tf32 and working == "float32":
-        found += [Run(dtype="float64", arithmetic=how, settles=False) for how in _TF32]
+        found += [Variant(dtype="float64", arithmetic=how, settles=False) for how in _TF32]
     return found
