@@ -298,6 +298,7 @@ class ProfileBuilder:
                 self._elsewhere.setdefault(cause.key, Counter())[blamed.key] += 1
         if blamed.key in self._failures and blamed not in departing:
             if elsewhere and not self._everywhere:
+                self._count_wrong_values(judgement, blamed, causes[0])
                 return blamed
             # It fails without its departures too, so nothing is known of them.
             self._alike.update([d.key for d in departing if not self._held[d.key]][:1])
@@ -306,7 +307,15 @@ class ProfileBuilder:
         if not causes and blamed.key != "repeatable":
             # The same fault shows on the published inputs.
             self._count_failure("published", judgement)
+        elif elsewhere:
+            self._count_wrong_values(judgement, blamed, causes[0])
         return blamed
+
+    def _count_wrong_values(self, judgement: Judgement, blamed: Departure, cause: Departure) -> None:
+        """Count wrong values that come with a stray access where the case departs, too."""
+        wrong = judgement.stats is not None and judgement.stats.num_exceeding
+        if wrong and blamed.obligation == "memory":
+            self._count_failure(cause.key, judgement)
 
     def _count_failure(self, key: str, judgement: Judgement) -> None:
         if outcome_of(judgement.verdict) == "refused":

@@ -8,6 +8,7 @@ import torch
 from scripted import RELU, declare, returned, session_of
 
 from kerneltruth.cases.published import published_case
+from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.outcome import UNREACHED
@@ -20,7 +21,7 @@ from kerneltruth.oracle.profile import (
     WRONG_AS_PUBLISHED,
     obligations_of,
 )
-from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.protocol import Access, Binary, Launch, Observation
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
 from kerneltruth.tasks.spec import Variants
@@ -50,6 +51,10 @@ def attempt_of(answer, task=RELU, cases=48, plan=None, **runner):
 
 def statuses(attempt):
     return {key: entry.status for key, entry in attempt.profile.items()}
+
+
+def factor(call):
+    return next((a.value for a in call.arguments if a.name == "scale"), 2.0)
 
 
 def with_status(attempt, status):
@@ -324,7 +329,28 @@ def test_stray_writes_are_a_matter_of_memory():
         hit = Observation(ended="returned", guards_hit=("x",), results=())
         return hit if call.tensors["x"].shape[1] > 30 else right(call)
 
-    assert "memory" in with_status(attempt_of(writes), "broken")
+    assert with_status(attempt_of(writes), "broken") == ["memory"]
+
+
+@pytest.mark.parametrize(
+    ("departs", "also"),
+    [
+        (lambda call: call.tensors["x"].shape[1] > 30, "shapes"),
+        (lambda call: factor(call) != 2.0, "attributes"),
+    ],
+)
+def test_wrong_values_with_stray_reads_break_the_memory_and_what_the_case_tries(departs, also):
+    stray = Access(
+        kernel="k", line=7, write=False, program=(0, 0, 0), buffer="x", element=1, elements=1
+    )
+
+    def reads_beyond(call):
+        value = call.tensors["x"] * factor(call)
+        return returned(value + 100, accesses=(stray,)) if departs(call) else value
+
+    attempt = attempt_of(reads_beyond, task=SCALED)
+    assert attempt.verdict.kind == "out_of_bounds"
+    assert with_status(attempt, "broken") == sorted(["memory", also], key=OBLIGATIONS.index)
 
 
 def test_another_dtype_of_right_values_breaks_the_interface():
