@@ -12,7 +12,7 @@ from kerneltruth.generate.brief import brief_of
 from kerneltruth.generate.chat import ChatModel
 from kerneltruth.generate.example import example_of
 from kerneltruth.generate.prompts import Prompts
-from kerneltruth.generate.recorded import Recording
+from kerneltruth.generate.recording import Recording
 from kerneltruth.generate.requests import TaskSelection
 from kerneltruth.suites.catalog import open_tasks
 from kerneltruth.suites.suite import TaskSource

@@ -9,7 +9,7 @@ from pathlib import Path
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.generate.chat import ChatModel, Sampling
 from kerneltruth.generate.key import checked_url, key_from, shield_process
-from kerneltruth.generate.recorded import PREFIX, read_recording
+from kerneltruth.generate.recording import PREFIX, read_recording
 from kerneltruth.generate.requests import GenerateRequest
 
 DEFAULT_URL = "https://api.openai.com/v1"

@@ -17,8 +17,8 @@ from typing import Any
 import openai
 
 from kerneltruth.generate.chat import ApiError, Reply, Request, Sampling
+from kerneltruth.generate.completion import ReplyStream, error_line, read_completion
 from kerneltruth.generate.key import Key, is_loopback
-from kerneltruth.generate.replying import ReplyStream, error_line, read_completion
 
 CONNECT_S = 20.0
 MAX_REPLY_BYTES = 32 * 2**20

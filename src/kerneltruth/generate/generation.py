@@ -29,7 +29,7 @@ from kerneltruth.generate.connection import address_of
 from kerneltruth.generate.directory import close_generation, how_to_go_on, open_generation
 from kerneltruth.generate.key import travels_openly
 from kerneltruth.generate.prompts import Prompts, load_prompts
-from kerneltruth.generate.recorded import PREFIX
+from kerneltruth.generate.recording import PREFIX
 from kerneltruth.generate.request_pool import (
     NotSent,
     Pace,

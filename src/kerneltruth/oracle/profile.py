@@ -311,7 +311,9 @@ class ProfileBuilder:
             self._count_wrong_values(judgement, blamed, causes[0])
         return blamed
 
-    def _count_wrong_values(self, judgement: Judgement, blamed: Departure, cause: Departure) -> None:
+    def _count_wrong_values(
+        self, judgement: Judgement, blamed: Departure, cause: Departure
+    ) -> None:
         """Count wrong values that come with a stray access where the case departs, too."""
         wrong = judgement.stats is not None and judgement.stats.num_exceeding
         if wrong and blamed.obligation == "memory":

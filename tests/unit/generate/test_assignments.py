@@ -13,7 +13,7 @@ from kerneltruth.generate.assignments import (
     tasks_chosen,
 )
 from kerneltruth.generate.prompts import load_prompts
-from kerneltruth.generate.recorded import read_recording
+from kerneltruth.generate.recording import read_recording
 from kerneltruth.generate.requests import TaskSelection
 from kerneltruth.suites.catalog import opened
 from kerneltruth.tasks.registry import find

@@ -7,7 +7,7 @@ import pytest
 
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Reply, Usage
-from kerneltruth.generate.recorded import read_recording
+from kerneltruth.generate.recording import read_recording
 from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.transcript import TRANSCRIPT, Transcript
 
