@@ -54,6 +54,7 @@ def check(
     tf32: Tf32 = True,
     domain: DomainName = "extended",
     require_kernel: options.RequireKernel = False,
+    twice: options.Twice = False,
     contract: options.ContractName = "core",
     targets: options.Targets = None,
     junit: options.JUnit = None,

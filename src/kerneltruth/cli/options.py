@@ -150,6 +150,10 @@ RequireKernel = Annotated[
         help="Fail a right result that the kernel's own launches did not compute.",
     ),
 ]
+Twice = Annotated[
+    bool,
+    typer.Option("--twice", help="Judge what passes again, in a fresh process on other cases."),
+]
 AuditedContract = Annotated[
     str | None,
     typer.Option(

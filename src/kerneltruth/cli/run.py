@@ -68,6 +68,7 @@ def run_(
     cases: Cases = None,
     strategies: options.Strategies = None,
     require_kernel: options.RequireKernel = False,
+    twice: options.Twice = False,
     contract: options.ContractName = "core",
     stage: Stage = "perf",
     explain: Explain = True,

@@ -6,7 +6,14 @@ from typing import Literal
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import BinaryRecord, CandidateRef, ErrorStats, KernelFact, Status
+from kerneltruth.documents.records import (
+    BinaryRecord,
+    CandidateRef,
+    ErrorStats,
+    KernelFact,
+    SecondRound,
+    Status,
+)
 from kerneltruth.documents.verdict import Cause, FailKind, VerdictWord
 
 
@@ -84,6 +91,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     profile: dict[str, ObligationDocument]
     score: Number | None
     kernel: KernelFact | None
+    second_round: SecondRound | None
     finding: str | None
     failing: Case | None
     failing_summary: str | None

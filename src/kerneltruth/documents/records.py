@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType, field
 from kerneltruth import __version__
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
-from kerneltruth.documents.verdict import FailKind, Verdict
+from kerneltruth.documents.verdict import FailKind, Verdict, VerdictWord
 
 Headers = Literal["lean", "full"]
 Status = Literal["held", "broken", "refused", "not_tried", "not_applicable"]
@@ -231,6 +231,25 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
     untried: dict[str, str] = field(default_factory=dict)
 
 
+SecondRoundReason = Literal["asked", "drawn"]
+
+
+class SecondRound(Model, frozen=True, kw_only=True):
+    """What became of a candidate that passed and was judged again.
+
+    Attributes:
+        reason: `asked` by an option, or `drawn` at random.
+        seed: of its cases.
+        verdict: of this round, which the candidate's follows.
+        cases: judged in it.
+    """
+
+    reason: SecondRoundReason
+    seed: int
+    verdict: VerdictWord
+    cases: int
+
+
 class Attempt(Model, frozen=True, kw_only=True):
     """One candidate judged: exactly one verdict, and everything a result line needs.
 
@@ -261,6 +280,8 @@ class Attempt(Model, frozen=True, kw_only=True):
         kernel: whose work a call is; None where none returned, or an earlier version judged.
         contract: whose obligations decided; empty where an earlier version judged.
         hazards: what is silently wrong beyond the contract: a line by obligation.
+        second_round: of a candidate that passed and was judged again; the rest is of the first
+            round if both passed, and of the second if it did not.
     """
 
     task: str
@@ -290,6 +311,7 @@ class Attempt(Model, frozen=True, kw_only=True):
     kernel: KernelFact | None = None
     contract: str = ""
     hazards: dict[str, str] = field(default_factory=dict)
+    second_round: SecondRound | None = None
 
 
 class Digests(Model, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import field
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import KernelFact, Status
+from kerneltruth.documents.records import KernelFact, SecondRound, Status
 from kerneltruth.documents.verdict import VerdictWord
 
 
@@ -24,6 +24,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
 
     `obligation` is the first of those that decide which it breaks or refuses.
     `own_time` is the share of the device's time that its own kernels took; null where not known.
+    `second_round` is of one that passed and was judged again.
     """
 
     name: str
@@ -40,6 +41,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     hazards: tuple[str, ...] = ()
     obligation: str | None = None
     own_time: Number | None = None
+    second_round: SecondRound | None = None
 
 
 class ObligationCounts(Model, frozen=True, kw_only=True):

@@ -24,9 +24,10 @@ from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.eager_checks import EagerChecks
-from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
+from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.rounds import SecondRoundBegun, evaluate_rounds
 from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
@@ -42,6 +43,7 @@ BRIEF = DiagnosisEffort(evaluations=60, seconds=1.0)
 REHEARSAL_S = 60.0
 # Seconds that all calls of the peers' checks may take: later ones count as hung.
 PEERS_S = 600.0
+PASSED_FIRST = "It passed the first round, and not the second: other cases, in a fresh process."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,33 +107,35 @@ class CandidateJudged:
 
 def judge_and_diagnose(
     session: CandidateSession, job: EvaluationRequest
-) -> Iterator[CaseJudged | DiagnosisBegun | CandidateJudged]:
+) -> Iterator[CaseJudged | SecondRoundBegun | DiagnosisBegun | CandidateJudged]:
     """Judge a candidate on the planned cases; minimize and localize its failure."""
     judgements: list[Judgement] = []
     attempt: Attempt | None = None
-    for event in evaluate_cases(session, job.plan):
-        if isinstance(event, AttemptEnded):
-            attempt = event.attempt
-        else:
-            judgements.append(event.judgement)
-            yield event
+    for event in evaluate_rounds(session, job.plan):
+        match event:
+            case AttemptEnded():
+                attempt = event.attempt
+                continue
+            case CaseJudged(judgement=judgement):
+                judgements.append(judgement)
+        yield event
     assert attempt is not None
     planted = attempt.profile.get(job.obligation or "")
     failure = attempt.failure or (planted.failure if planted else None)
-    if failure is None or job.effort is None:
+    found: Diagnosis | None = None
+    if failure is not None and job.effort is not None:
+        yield DiagnosisBegun()
+        others = [j for j in judgements if j is not failure]
+        session.until = time.monotonic() + job.effort.seconds + 2 * job.plan.deadline_s
+        with contextlib.suppress(OutOfTime):
+            found = diagnose(session, failure, others, job.effort)
+    if found is None:
         attempt = replace(attempt, explanation=without_diagnosis(attempt))
-        yield CandidateJudged(attempt=attempt, cases=len(judgements))
-        return
-    yield DiagnosisBegun()
-    others = [j for j in judgements if j is not failure]
-    session.until = time.monotonic() + job.effort.seconds + 2 * job.plan.deadline_s
-    try:
-        found = diagnose(session, failure, others, job.effort)
-    except OutOfTime:
-        attempt = replace(attempt, explanation=without_diagnosis(attempt))
-        yield CandidateJudged(attempt=attempt, cases=len(judgements))
-        return
-    attempt = found.added_to(attempt)
+    else:
+        attempt = found.added_to(attempt)
+    if attempt.second_round is not None and attempt.second_round.verdict != "pass":
+        said = f"{attempt.explanation} {PASSED_FIRST}".strip()
+        attempt = replace(attempt, explanation=said)
     yield CandidateJudged(attempt=attempt, cases=len(judgements), diagnosis=found)
 
 

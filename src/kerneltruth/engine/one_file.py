@@ -55,6 +55,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.evaluate import CaseJudged
 from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.rounds import SecondRoundBegun
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import RunStore
@@ -200,6 +201,7 @@ def job_of(options: CheckRequest, policy: Policy) -> EvaluationRequest:
         contract=contract.name,
         deadline_s=options.deadline_s,
         require_kernel=options.require_kernel,
+        twice=float(options.twice),
         large=options.keep,
     )
     # Says what is wrong with the strategies before anything is begun.
@@ -266,6 +268,9 @@ def _judge(
                     done = min(done + 1, total)
                     text = f"{judgement.verdict.word}: {judgement.case.summary()}"
                     yield Step(done=done, total=total, text=text)
+                case SecondRoundBegun():
+                    text = "right; judging it again in a fresh process"
+                    yield Step(done=total, total=total, text=text)
                 case DiagnosisBegun():
                     text = "looking for the smallest failing case"
                     yield Step(done=total, total=total, text=text)

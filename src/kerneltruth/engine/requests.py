@@ -31,6 +31,8 @@ EXECUTORS = ("local", "ray")
 CASES_OF_FILE = 48
 CASES = 16
 CONTRACT = "core"
+# The share of right candidates of a run that are judged in a second round, asked or not.
+TWICE_OF_MANY = 1 / 20
 Explain = Literal["full", "brief", "none"]
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
@@ -53,6 +55,7 @@ class CheckRequest(EngineRequest[CheckDocument]):
         source: the text of the file, where it is not read from the disk.
         entry: the function to call; None finds it by its name.
         keep: whether a run directory is written; without one a failure has its script at once.
+        twice: whether a right candidate is judged in a second round.
         explain: how much a failure's smallest case may cost.
     """
 
@@ -70,6 +73,7 @@ class CheckRequest(EngineRequest[CheckDocument]):
     tf32: bool = True
     domain: str = "extended"
     require_kernel: bool = False
+    twice: bool = False
     contract: str = CONTRACT
     targets: tuple[str, ...] = ("sm_90",)
     device: str = "auto"
@@ -100,6 +104,7 @@ class RunRequest(EngineRequest[RunDocument]):
         cases: judged per candidate in the exe stage; None means 16, or as many as it takes to try
             what its task promises.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
+        twice: whether all right candidates are judged in a second round, and not only a share.
         stages: which of `STAGES`, a prefix of them.
         peer_checks: whether the peers' checks are run on each candidate too.
         against: the baselines of right candidates; empty means the usual ones.
@@ -118,6 +123,7 @@ class RunRequest(EngineRequest[RunDocument]):
     cases: int | None = None
     strategies: tuple[str, ...] = ()
     require_kernel: bool = False
+    twice: bool = False
     contract: str = CONTRACT
     stages: tuple[str, ...] = STAGES
     explain: bool = True

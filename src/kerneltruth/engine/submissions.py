@@ -35,7 +35,7 @@ from kerneltruth.engine.outcomes import (
     right_of,
     stages_of,
 )
-from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, RunRequest, Step
+from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, TWICE_OF_MANY, RunRequest, Step
 from kerneltruth.engine.run_directory import environment, last_failed, open_run, store_attempt
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, judges_at_once
 from kerneltruth.errors import UserError
@@ -89,6 +89,7 @@ def _judge(
     identifying += [["last_failed", *sorted(wanted)]] if wanted else []
     identifying += ["kernels"] if options.kernels else []
     identifying += ["require_kernel"] if options.require_kernel else []
+    identifying += ["twice"] if options.twice else []
     identity = content_hash(identifying)
     with open_run(
         options.out,
@@ -180,6 +181,7 @@ class _Run:
             contract=contract_named("published" if only_call else options.contract).name,
             deadline_s=options.deadline_s,
             require_kernel=options.require_kernel,
+            twice=1.0 if options.twice else 0.0 if only_call else TWICE_OF_MANY,
         )
         for entry in entries:
             try:

@@ -42,6 +42,7 @@ class CheckMessage(Model, frozen=True, kw_only=True, tag="check"):
     dtypes: tuple[str, ...]
     strategies: tuple[str, ...]
     require_kernel: bool
+    twice: bool
     deadline_s: Number
     explain: Explain
     out: str | None

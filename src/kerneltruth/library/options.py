@@ -46,6 +46,7 @@ class CheckOptions(TypedDict, total=False):
         dtypes: only these, such as `float16`.
         strategies: only these makers of cases.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
+        twice: whether a right kernel is judged again, in a fresh process on other cases.
         timeout: seconds allowed for one call of the kernel; 20 by default.
         explain: what a failure's smallest case may cost: `brief` (up to a second, the default),
             `full` (up to 20 seconds) or `none`.
@@ -68,6 +69,7 @@ class CheckOptions(TypedDict, total=False):
     dtypes: Sequence[str]
     strategies: Sequence[str]
     require_kernel: bool
+    twice: bool
     timeout: float
     explain: Explain
     out: str | os.PathLike[str] | None
@@ -109,6 +111,7 @@ def message_of(source: Source, options: CheckOptions, seed: int) -> CheckMessage
         dtypes=several(options.get("dtypes", ())),
         strategies=several(options.get("strategies", ())),
         require_kernel=options.get("require_kernel", False),
+        twice=options.get("twice", False),
         deadline_s=options.get("timeout", 20.0),
         explain=options.get("explain", "brief"),
         out=None if out is None else str(Path(out).absolute()),

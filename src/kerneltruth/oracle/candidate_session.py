@@ -118,6 +118,11 @@ class CandidateSession:
                 session.close(wait=wait or self._ends_first)
         self._run = self._compile = None
 
+    def begin_again(self) -> None:
+        """Leave the next call to a fresh child, and forget what earlier ones have shown of work."""
+        self.close()
+        self.work, self.examined, self._counted = None, None, 0
+
     def followed_by(
         self, task: Task, candidate: Candidate, *, deadline_s: float
     ) -> CandidateSession:

@@ -27,6 +27,7 @@ class Plan:
         budget_s: wall time allowed for the whole candidate; None means ten such calls.
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
+        twice: the share of right candidates that are judged in a second round.
         again: whether right cases are called again, to show state that calls leave behind.
         forgiving: whether right cases suffice, though others were not answered or not tried; only
             an audit of exploits shows what that would let pass.
@@ -48,6 +49,7 @@ class Plan:
     budget_s: float | None = None
     stop_at_first: bool = True
     require_kernel: bool = False
+    twice: float = 0.0
     again: bool = True
     forgiving: bool = False
     compile: bool = True

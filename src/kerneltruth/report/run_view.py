@@ -42,6 +42,7 @@ def run_view(document: RunDocument) -> RenderableType:
     if plain.attempts:
         counts = f"{plain.attempts} of {several(document.attempts, 'attempt')}"
         parts.append(Text(f"{counts} torch-only, without a kernel: {plain.right} right"))
+    parts += _second_rounds(document)
     parts += _device_time(document)
     for b in document.no_valid_baseline:
         said = f"{b.task} {b.shape}: {b.baseline} is {visible(b.why)}"
@@ -68,6 +69,15 @@ def _device_time(document: RunDocument) -> Iterator[Text]:
         counts = {"own": own, "shared": len(known) - own - library, "library": library}
         said = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
         yield Text(f"the device's time of {several(len(known), 'timed candidate')}: {said}")
+
+
+def _second_rounds(document: RunDocument) -> Iterator[Text]:
+    """Count the right candidates that were judged again, and those that did not pass again."""
+    own = (c.second_round for c in document.candidates if c.same_as is None)
+    ended = Counter(round_.verdict for round_ in own if round_ is not None)
+    if ended:
+        said = ", ".join(f"{verdict} {count}" for verdict, count in ended.most_common())
+        yield Text(f"judged in a second round: {several(ended.total(), 'right candidate')}: {said}")
 
 
 def _failing(document: RunDocument) -> Iterator[Text]:

@@ -48,6 +48,7 @@ def check_view(document: CheckDocument) -> RenderableType:
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
     _profile(table, {k: e for k, e in document.profile.items() if k != "kernel"})
     _work(table, document)
+    _again(table, document)
     _declined(table, document.declined)
     _noted(table, document)
     for reason, count in document.void.items():
@@ -96,6 +97,17 @@ def counts_view(document: ChecksDocument) -> RenderableType:
     parts = [(f"{count} {name}", style) for name, (count, style) in named.items() if count]
     between = [piece for part in parts for piece in (", ", part)][1:]
     return Text.assemble(*between, f" in {document.seconds:.1f} s")
+
+
+def _again(table: Table, document: CheckDocument) -> None:
+    """Say how a second round ended, on which cases, and why there was one."""
+    round_ = document.second_round
+    if round_ is None:
+        return
+    ended = "passed again" if round_.verdict == "pass" else f"{round_.verdict} after a pass"
+    why = {"asked": "--twice", "drawn": "drawn at random"}[round_.reason]
+    cases = several(round_.cases, "other case")
+    table.add_row("again", f"{ended}: {cases} of seed {round_.seed} ({why})")
 
 
 def _some(files: Sequence[str]) -> str:

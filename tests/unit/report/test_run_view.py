@@ -54,6 +54,18 @@ def test_whose_kernels_take_the_devices_time_is_counted_where_it_is_known():
     assert "device's time" not in shown(candidate(1, "pass"))
 
 
+def test_second_rounds_are_counted_by_how_they_ended():
+    def again(verdict):
+        return {"reason": "drawn", "seed": 5, "verdict": verdict, "cases": 16}
+
+    rounds = ("pass", "fail", "pass")
+    ended = [candidate(n, v, second_round=again(v)) for n, v in enumerate(rounds)]
+    repeated = candidate(3, "pass", second_round=again("pass"), same_as="answers.jsonl:0")
+    said = shown(*ended, repeated, candidate(4, "pass"))
+    assert "judged in a second round: 3 right candidates: pass 2, fail 1\n" in said
+    assert "second round" not in shown(candidate(1, "pass"))
+
+
 def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
     said = shown(
         candidate(1, "pass"),

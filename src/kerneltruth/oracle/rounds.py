@@ -1,0 +1,81 @@
+"""A second round: what passed is judged again, in a fresh child and on cases drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from kerneltruth.cases.philox import derive
+from kerneltruth.documents.records import Attempt, SecondRound, SecondRoundReason
+from kerneltruth.documents.verdict import Passed
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, Event, evaluate_cases
+from kerneltruth.oracle.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondRoundBegun:
+    """Event: the candidate passed, and is judged again."""
+
+    reason: SecondRoundReason
+
+
+def evaluate_rounds(session: CandidateSession, plan: Plan) -> Iterator[Event | SecondRoundBegun]:
+    """Judge a candidate, and a second time if it passed and there is a reason to.
+
+    The last event is `AttemptEnded`, with the attempt of the round that decides: a pass holds only
+    if both rounds do.
+    """
+    first = yield from _round(session, plan)
+    reason = _reason(session, plan) if isinstance(first.verdict, Passed) else None
+    if reason is None:
+        yield AttemptEnded(attempt=first)
+        return
+    yield SecondRoundBegun(reason=reason)
+    # The large call depends on no seed, and takes seconds.
+    again = replace(plan, seed=second_seed(plan.seed), large=False)
+    session.begin_again()
+    second = yield from _round(session, again)
+    passed = isinstance(second.verdict, Passed)
+    yield AttemptEnded(
+        attempt=structs.replace(
+            first if passed else second,
+            seconds=first.seconds + second.seconds,
+            second_round=SecondRound(
+                reason=reason,
+                seed=again.seed,
+                verdict=second.verdict.word,
+                cases=second.cases,
+            ),
+        )
+    )
+
+
+def second_seed(seed: int) -> int:
+    """Return the seed of the second round's cases, short enough to retype."""
+    return derive(seed, "second round") >> 32
+
+
+def is_drawn(seed: int, sha256: str, share: float) -> bool:
+    """Return whether a source is among the share that is judged a second time.
+
+    A candidate cannot foresee it without the seed.
+    """
+    return derive(seed, "judged twice", sha256) < share * 2**64
+
+
+def _reason(session: CandidateSession, plan: Plan) -> SecondRoundReason | None:
+    if plan.twice >= 1:
+        return "asked"
+    return "drawn" if is_drawn(plan.seed, session.candidate.sha256, plan.twice) else None
+
+
+def _round(session: CandidateSession, plan: Plan) -> Generator[CaseJudged, None, Attempt]:
+    """Judge one round; return its attempt."""
+    for event in evaluate_cases(session, plan):
+        if isinstance(event, AttemptEnded):
+            return event.attempt
+        yield event
+    raise AssertionError("a round ends with an attempt")
