@@ -33,6 +33,7 @@ def test_a_control_is_clean(evaluate, name):
     attempt = evaluate(name, cases=CASES, seed=20)
     assert attempt.verdict == Passed(), attempt.failure
     assert attempt.cases >= CASES
+    assert attempt.suspicions == ()
     assert kernel_is_own(attempt)
     results = (e.status for key, e in attempt.profile.items() if key != "kernel")
     assert {*results} <= {"held", "not_tried", "not_applicable"}

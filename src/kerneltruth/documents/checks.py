@@ -13,6 +13,7 @@ from kerneltruth.documents.records import (
     KernelFact,
     SecondRound,
     Status,
+    Suspicion,
 )
 from kerneltruth.documents.verdict import Cause, FailKind, VerdictWord
 
@@ -92,6 +93,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     score: Number | None
     kernel: KernelFact | None
     second_round: SecondRound | None
+    suspicions: tuple[Suspicion, ...]
     finding: str | None
     failing: Case | None
     failing_summary: str | None

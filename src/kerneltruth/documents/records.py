@@ -231,14 +231,28 @@ class ProfileEntry(Model, frozen=True, kw_only=True):
     untried: dict[str, str] = field(default_factory=dict)
 
 
-SecondRoundReason = Literal["asked", "drawn"]
+SecondRoundReason = Literal["asked", "drawn", "suspect"]
+SuspectFact = Literal[
+    "replaces_names",
+    "threads_left",
+    "processes_left",
+    "calls_lost",
+    "kernels_not_needed",
+]
+
+
+class Suspicion(Model, frozen=True, kw_only=True):
+    """A fact that makes a right candidate suspect, which is judged again then."""
+
+    fact: SuspectFact
+    detail: str
 
 
 class SecondRound(Model, frozen=True, kw_only=True):
     """What became of a candidate that passed and was judged again.
 
     Attributes:
-        reason: `asked` by an option, or `drawn` at random.
+        reason: `asked` by an option, `drawn` at random, or `suspect`, which makes it stricter.
         seed: of its cases.
         verdict: of this round, which the candidate's follows.
         cases: judged in it.
@@ -282,6 +296,7 @@ class Attempt(Model, frozen=True, kw_only=True):
         hazards: what is silently wrong beyond the contract: a line by obligation.
         second_round: of a candidate that passed and was judged again; the rest is of the first
             round if both passed, and of the second if it did not.
+        suspicions: of either round; empty where the first did not pass.
     """
 
     task: str
@@ -312,6 +327,7 @@ class Attempt(Model, frozen=True, kw_only=True):
     contract: str = ""
     hazards: dict[str, str] = field(default_factory=dict)
     second_round: SecondRound | None = None
+    suspicions: tuple[Suspicion, ...] = ()
 
 
 class Digests(Model, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import field
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import KernelFact, SecondRound, Status
+from kerneltruth.documents.records import KernelFact, SecondRound, Status, Suspicion
 from kerneltruth.documents.verdict import VerdictWord
 
 
@@ -24,7 +24,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
 
     `obligation` is the first of those that decide which it breaks or refuses.
     `own_time` is the share of the device's time that its own kernels took; null where not known.
-    `second_round` is of one that passed and was judged again.
+    `second_round` is of one that passed and was judged again; `suspicions` may be why.
     """
 
     name: str
@@ -42,6 +42,7 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     obligation: str | None = None
     own_time: Number | None = None
     second_round: SecondRound | None = None
+    suspicions: tuple[Suspicion, ...] = ()
 
 
 class ObligationCounts(Model, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from kerneltruth.documents.lines import ResultLine, StageRecord, StagesRecord, read_line
 from kerneltruth.documents.model import Json, model_of
-from kerneltruth.documents.records import Attempt, SecondRound, Status
+from kerneltruth.documents.records import Attempt, SecondRound, Status, Suspicion
 from kerneltruth.documents.runs import ObligationCounts, RightCount, RunCandidate
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import (
@@ -109,6 +109,7 @@ class ListedLine:
     hazards: tuple[str, ...] = ()
     obligation: str | None = None
     second_round: SecondRound | None = None
+    suspicions: tuple[Suspicion, ...] = ()
 
     @property
     def own_time(self) -> float | None:
@@ -144,6 +145,7 @@ class ListedLine:
             hazards=tuple(attempt.hazards.values()) if attempt else (),
             obligation=_lost_by(attempt) if attempt else None,
             second_round=attempt.second_round if attempt else None,
+            suspicions=attempt.suspicions if attempt else (),
         )
 
 

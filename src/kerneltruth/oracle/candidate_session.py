@@ -26,6 +26,7 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
+from kerneltruth.oracle.suspicion import Traces
 from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED
@@ -92,6 +93,7 @@ class CandidateSession:
         # The first call that launches an own kernel, else the first call: its work, and its case.
         self.work: tuple[KernelWork, Case] | None = None
         self._counted = 0
+        self._traces = Traces()
         self._lean = False
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
@@ -113,6 +115,7 @@ class CandidateSession:
 
     def close(self, *, wait: bool = False) -> None:
         """End the candidate's children; without `wait`, only request it."""
+        self.traces()
         for session in (self._run, self._compile):
             if session is not None:
                 session.close(wait=wait or self._ends_first)
@@ -122,6 +125,13 @@ class CandidateSession:
         """Leave the next call to a fresh child, and forget what earlier ones have shown of work."""
         self.close()
         self.work, self.examined, self._counted = None, None, 0
+        self._traces = Traces()
+
+    def traces(self) -> Traces:
+        """Return what calls and children have left behind in this round."""
+        if self._run is not None:
+            self._traces.of_child(self._run)
+        return self._traces
 
     def followed_by(
         self, task: Task, candidate: Candidate, *, deadline_s: float
@@ -192,6 +202,7 @@ class CandidateSession:
         if counted is not None and (self.work is None or counted.own):
             self.work = counted, expectation.case
         self._lean |= observation.lean
+        self._traces.of_call(observation)
         observation = self._not_excused(self.seen(observation), laid.arguments)
         ruling = rule(
             judged_as(self.task, expectation.case),

@@ -13,6 +13,10 @@ from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, Event, evaluate_cases
 from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.suspicion import suspicions
+
+# How many times the cases of the first round a suspect candidate must pass.
+STRICTER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +33,24 @@ def evaluate_rounds(session: CandidateSession, plan: Plan) -> Iterator[Event | S
     if both rounds do.
     """
     first = yield from _round(session, plan)
-    reason = _reason(session, plan) if isinstance(first.verdict, Passed) else None
+    reason = _reason(session, plan, first) if isinstance(first.verdict, Passed) else None
     if reason is None:
         yield AttemptEnded(attempt=first)
         return
     yield SecondRoundBegun(reason=reason)
     # The large call depends on no seed, and takes seconds.
     again = replace(plan, seed=second_seed(plan.seed), large=False)
+    if reason == "suspect":
+        again = replace(again, cases=STRICTER * plan.cases)
     session.begin_again()
     second = yield from _round(session, again)
     passed = isinstance(second.verdict, Passed)
+    known = {s.fact: s for s in (*second.suspicions, *first.suspicions)}
     yield AttemptEnded(
         attempt=structs.replace(
             first if passed else second,
             seconds=first.seconds + second.seconds,
+            suspicions=tuple(known.values()),
             second_round=SecondRound(
                 reason=reason,
                 seed=again.seed,
@@ -66,7 +74,9 @@ def is_drawn(seed: int, sha256: str, share: float) -> bool:
     return derive(seed, "judged twice", sha256) < share * 2**64
 
 
-def _reason(session: CandidateSession, plan: Plan) -> SecondRoundReason | None:
+def _reason(session: CandidateSession, plan: Plan, first: Attempt) -> SecondRoundReason | None:
+    if first.suspicions:
+        return "suspect"
     if plan.twice >= 1:
         return "asked"
     return "drawn" if is_drawn(plan.seed, session.candidate.sha256, plan.twice) else None
@@ -76,6 +86,8 @@ def _round(session: CandidateSession, plan: Plan) -> Generator[CaseJudged, None,
     """Judge one round; return its attempt."""
     for event in evaluate_cases(session, plan):
         if isinstance(event, AttemptEnded):
-            return event.attempt
+            ended = event.attempt
+            passed = isinstance(ended.verdict, Passed)
+            return structs.replace(ended, suspicions=suspicions(session, ended) if passed else ())
         yield event
     raise AssertionError("a round ends with an attempt")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -73,11 +73,16 @@ def _device_time(document: RunDocument) -> Iterator[Text]:
 
 def _second_rounds(document: RunDocument) -> Iterator[Text]:
     """Count the right candidates that were judged again, and those that did not pass again."""
-    own = (c.second_round for c in document.candidates if c.same_as is None)
-    ended = Counter(round_.verdict for round_ in own if round_ is not None)
-    if ended:
-        said = ", ".join(f"{verdict} {count}" for verdict, count in ended.most_common())
-        yield Text(f"judged in a second round: {several(ended.total(), 'right candidate')}: {said}")
+    own = [c.second_round for c in document.candidates if c.same_as is None]
+    rounds = [round_ for round_ in own if round_ is not None]
+    if rounds:
+        why, ended = _counted(r.reason for r in rounds), _counted(r.verdict for r in rounds)
+        count = several(len(rounds), "right candidate")
+        yield Text(f"judged in a second round: {count} ({why}): {ended}")
+
+
+def _counted(words: Iterable[str]) -> str:
+    return ", ".join(f"{word} {count}" for word, count in Counter(words).most_common())
 
 
 def _failing(document: RunDocument) -> Iterator[Text]:

@@ -105,7 +105,9 @@ def _again(table: Table, document: CheckDocument) -> None:
     if round_ is None:
         return
     ended = "passed again" if round_.verdict == "pass" else f"{round_.verdict} after a pass"
-    why = {"asked": "--twice", "drawn": "drawn at random"}[round_.reason]
+    facts = "; ".join(suspicion.detail for suspicion in document.suspicions)
+    words = {"asked": "--twice", "drawn": "drawn at random", "suspect": f"suspect: {facts}"}
+    why = words[round_.reason]
     cases = several(round_.cases, "other case")
     table.add_row("again", f"{ended}: {cases} of seed {round_.seed} ({why})")
 

@@ -45,6 +45,7 @@ def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
     _need(message.ended in _BY_CHILD, "ended")
     _need(message.signal is None, "signal")
     _need(all(0 <= t < _SIGNED_63 for t in message.timings.values()), "timings")
+    _need(message.threads_left >= 0, "threads_left")
     _need(message.work is None or _is_possible(message.work), "work")
     for result in message.results:
         if isinstance(result, TensorResult):

@@ -320,6 +320,7 @@ class Observation:
         accesses: out of bounds, as the interpreter saw them.
         inputs_changed: names of inputs that changed after the call, while threads that it left ran.
         results_changed: whether a result did.
+        threads_left: how many threads of Python ran on after the call.
         launches: distinct kernel launches of this call or rehearsal.
         work: whose work the call is, where the judge asked for it.
         timings: of a batch: `device_s` between events around the calls, `host_s` until the last
@@ -339,6 +340,7 @@ class Observation:
     accesses: tuple[Access, ...] = ()
     inputs_changed: tuple[str, ...] = ()
     results_changed: bool = False
+    threads_left: int = 0
     launches: tuple[Launch, ...] = ()
     work: KernelWork | None = None
     binaries: tuple[Binary, ...] = ()

@@ -13,7 +13,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -40,6 +40,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _KILL_S = 5.0
 ADDRESS_SPACE = 8 * 2**30
 FILE_SIZE = 2 * 2**30
+_MOST_COUNTED = 1024
 MEMORY = 16 * 2**30
 
 
@@ -135,16 +136,48 @@ def _tree(most: int) -> tuple[int, int]:
 
     Stops above `most`. All are forks, so each begins with as much as this process has.
     """
-    own, todo, found, memory = _resident("self"), [str(os.getpid())], 0, 0
-    while todo and found <= most:
+    own, found, memory = _resident("self"), 0, 0
+    for pid in _below(os.getpid()):
+        with contextlib.suppress(OSError):
+            memory += max(0, _resident(pid) - own)
+            found += 1
+        if found > most:
+            break
+    return found, memory
+
+
+def _below(above: int) -> Iterator[str]:
+    """The processes that a process has started, and theirs."""
+    todo = [str(above)]
+    while todo:
         pid = todo.pop()
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 todo += Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
-            if pid != str(os.getpid()):
-                found += 1
-                memory += max(0, _resident(pid) - own)
-    return found, memory
+        if pid != str(above):
+            yield pid
+
+
+def processes_beside(child: int) -> int:
+    """Return how many running processes a child has started, orphans among them.
+
+    Its warden adopts orphans.
+    """
+    try:
+        _, warden = _state(str(child))
+    except OSError:
+        return 0
+    running = 0
+    for pid in islice(_below(warden), _MOST_COUNTED):
+        with contextlib.suppress(OSError):
+            running += pid != str(child) and _state(pid)[0] not in "ZX"
+    return running
+
+
+def _state(pid: str) -> tuple[str, int]:
+    """The state of a process, in a letter, and its parent."""
+    state, parent, *_ = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return state, int(parent)
 
 
 def _resident(pid: str) -> int:

@@ -69,6 +69,8 @@ class Session:
     ) -> None:
         self.candidate = candidate
         self.mode: Mode = mode
+        # Calls that were made again.
+        self.lost = 0
         self._runner = runner
         self._link: Link | None = None
         self._loaded: Observation | None = None
@@ -135,6 +137,7 @@ class Session:
             limit = LARGEST_ANSWER
         observation = self._attempt(call, deadline_s, limit)
         if observation.ended == "lost":
+            self.lost += 1
             observation = self._attempt(call, deadline_s, limit)
         return observation
 

@@ -118,6 +118,8 @@ class _Session:
     runner: ScriptedRunner
     mode: str
     device: str = "cpu"
+    pid: int | None = None
+    lost: int = 0
 
     @property
     def loaded(self):

@@ -62,7 +62,7 @@ def test_second_rounds_are_counted_by_how_they_ended():
     ended = [candidate(n, v, second_round=again(v)) for n, v in enumerate(rounds)]
     repeated = candidate(3, "pass", second_round=again("pass"), same_as="answers.jsonl:0")
     said = shown(*ended, repeated, candidate(4, "pass"))
-    assert "judged in a second round: 3 right candidates: pass 2, fail 1\n" in said
+    assert "judged in a second round: 3 right candidates (drawn 3): pass 2, fail 1\n" in said
     assert "second round" not in shown(candidate(1, "pass"))
 
 

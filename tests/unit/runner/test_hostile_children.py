@@ -13,7 +13,7 @@ from children import CPU, POISON, call, floats, vector
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.link import Ended, Link
-from kerneltruth.runner.sandbox import ResourceLimits
+from kerneltruth.runner.sandbox import ResourceLimits, processes_beside
 
 pytestmark = pytest.mark.processes
 
@@ -125,6 +125,33 @@ def test_what_is_written_after_a_call_has_returned_is_seen(opened, what, seen):
 
     assert floats(observation.results[0].data) == (1.0,)
     assert (observation.results_changed, observation.inputs_changed) == seen
+
+
+@pytest.mark.parametrize(("ends", "left"), [("thread.join()", 0), ("pass", 1)])
+def test_threads_that_run_on_after_a_call_are_counted(opened, ends, left):
+    source = LATE.replace("{what}", "x.clone()").replace(
+        "threading.Thread(target=later).start()",
+        f"thread = threading.Thread(target=later)\n    thread.start()\n    {ends}",
+    )
+    session = opened(source)
+    observation = session.call([vector(1.0)], poison=POISON, deadline_s=10)
+    assert (observation.ended, observation.threads_left) == ("returned", left)
+
+
+def test_processes_that_run_on_are_counted_orphans_among_them(opened):
+    session = opened(
+        """
+        import os, time
+        def f(x):
+            if os.fork() == 0:
+                os.fork()
+                time.sleep(60)
+            return x.clone()
+        """
+    )
+    call(session, vector(1.0))
+    time.sleep(0.2)
+    assert processes_beside(session.pid) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 # Long enough for a thread that fills a result late; those that stay, as PyTorch's do, cost it once.
@@ -10,11 +11,17 @@ WAIT_S = 0.1
 _STEP_S = 0.002
 # Looked up before a candidate could replace them.
 _monotonic, _sleep, _listdir = time.monotonic, time.sleep, os.listdir
+_active = threading.active_count
 
 
 def count() -> int:
     """Return how many threads this process has."""
     return len(_listdir("/proc/self/task"))
+
+
+def of_python() -> int:
+    """Return how many threads of Python there are beside this one; PyTorch's own are not."""
+    return _active() - 1
 
 
 def waited(before: int) -> bool:

@@ -173,6 +173,7 @@ class Worker:
         try:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)
+                observation = replace(observation, threads_left=left_threads.of_python())
                 if observation.ended == "returned" and left_threads.waited(self._threads):
                     observation = self._read_again(observation, values, inputs, call.rows)
                     self._threads = max(self._threads, left_threads.count())
