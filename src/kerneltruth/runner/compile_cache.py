@@ -20,15 +20,19 @@ from kerneltruth.runner.sandbox import remove_folder
 _MARK = ".child-"
 
 
-def enter(cache: Path) -> int | None:
+def enter(cache: Path, user: int | None = None) -> int | None:
     """Return the open mark of a new child in the cache; make the cache if there is none.
 
-    A cache in which a dead child may have left half a file is dropped. The child needs another
-    place, and this returns None, if others still use such a cache, or where no mark can be made.
+    A cache in which a dead child may have left half a file is dropped, and so is one of another
+    user than the child's, by default this process's. The child needs another place, and this
+    returns None, if others still use such a cache, or where no mark can be made.
     """
     with contextlib.suppress(OSError), _alone(cache.parent):
+        user = os.geteuid() if user is None else user
         cache.mkdir(mode=0o700, exist_ok=True)
-        dead, spoiled, used = [], False, False
+        dead, used = [], False
+        # Who owned links to files of others could be given these by a change of owner.
+        spoiled = any(cache.iterdir()) and cache.stat().st_uid != user
         for path in cache.glob(f"{_MARK}*"):
             if _is_held(path):
                 used = True
@@ -40,9 +44,11 @@ def enter(cache: Path) -> int | None:
         if spoiled:
             remove_folder(cache)
             cache.mkdir(mode=0o700)
+        os.chown(cache, user, -1)
         for path in dead:
             path.unlink(missing_ok=True)
         mark, _ = tempfile.mkstemp(prefix=_MARK, dir=cache)
+        os.fchown(mark, user, -1)
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         at_rest(mark)
         return mark

@@ -157,7 +157,7 @@ class Runner:
             "cache": str(cache) if cache else None,
             "limits": asdict(self._limits),
             "environment": self._environment(candidate, mode),
-            "level": levels.chosen(self._isolation),
+            "level": self._level(candidate),
             "gpu": self.device != "cpu",
             "trusted": candidate.trusted,
             "reads": [str(path) for path in self._readable()],
@@ -182,6 +182,11 @@ class Runner:
         folder = kit_folder(self._cache_root / "kits", environment)
         precompile_ahead(folder, candidate.source, environment)
         return folder
+
+    def _level(self, candidate: Candidate) -> Level:
+        level = levels.chosen(self._isolation, device=self.device)
+        # Programs that read the user's files do so as the user, where the user has them.
+        return "strict" if candidate.trusted and level == "namespaces" else level
 
     def _readable(self) -> list[Path]:
         """Return the folders beside its own that a candidate's child may read."""

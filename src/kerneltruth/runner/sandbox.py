@@ -92,10 +92,12 @@ def private_environment(folder: Path, cache: Path | None) -> dict[str, str]:
     }
 
 
-def make_folders(folder: Path) -> None:
-    """Create a child's private folders, for the owner only."""
+def make_folders(folder: Path, user: int | None = None) -> None:
+    """Create a child's private folders, for their owner only: a user, by default this one."""
     for part in (folder, folder / "home", folder / "tmp", folder / "work"):
         part.mkdir(mode=0o700, exist_ok=True)
+        if user is not None:
+            os.chown(part, user, -1)
 
 
 def remove_folder(folder: Path) -> None:
@@ -207,22 +209,22 @@ def keep_compiled(cache: Path, limits: ResourceLimits) -> None:
         remove_folder(cache)
 
 
-def confine(limits: ResourceLimits) -> None:
-    """Limit the resources of this process and of all that it starts."""
+def confine(limits: ResourceLimits, user: int | None = None) -> None:
+    """Limit the resources of this process, and of all that it starts as a user."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_FSIZE, limits.file_size)
     _lower(resource.RLIMIT_NOFILE, limits.descriptors)
     _lower(resource.RLIMIT_MSGQUEUE, 0)
     # The system counts all threads of the user, and root's not at all.
-    _lower(resource.RLIMIT_NPROC, _threads_of_user() + limits.threads)
+    _lower(resource.RLIMIT_NPROC, _threads_of(os.geteuid() if user is None else user) + limits.threads)
     if limits.address_space is not None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.address_space)
 
 
-def _threads_of_user() -> int:
-    """Return how many threads the user of this process has."""
-    user, count = os.geteuid(), 0
+def _threads_of(user: int) -> int:
+    """Return how many threads a user has."""
+    count = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):

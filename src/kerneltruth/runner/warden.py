@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from kerneltruth.runner import compile_cache, sandbox
-from kerneltruth.runner.containment import Level, applying, files, landlock
+from kerneltruth.runner.containment import Level, applying, files, landlock, namespaces
 
 _SETUP_FAILED = 70
 # The wait for a packet or a death also ends by itself, to see whether the zygote still lives.
@@ -64,6 +64,16 @@ class ForkRequest:
     wire: int
     output: int
 
+    @property
+    def alone(self) -> bool:
+        """Whether the child has namespaces of its own."""
+        return self.level == "namespaces"
+
+    @property
+    def user(self) -> int | None:
+        """Whom the child becomes; None leaves it this process's user."""
+        return namespaces.own_user() if self.alone else None
+
 
 # The child's work, with its wire and the mark in its compile cache.
 Work = Callable[[int, int | None], None]
@@ -78,12 +88,14 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
         sandbox.adopt_orphans()
         sandbox.keep_descriptors((request.channel, request.wire, request.output))
         wake = _wake_on_death()
-        sandbox.make_folders(request.folder)
+        sandbox.make_folders(request.folder, request.user)
         if request.cache is not None:
-            mark = compile_cache.enter(request.cache)
+            mark = compile_cache.enter(request.cache, request.user)
             if mark is None:
                 request = replace(request, cache=None)
         warden = os.getpid()
+        if request.alone:
+            namespaces.enter()
         child = os.fork()
         if child == 0:
             _be_child(request, channel, warden, work, mark)
@@ -174,20 +186,27 @@ def _be_child(
 def _set_up(request: ForkRequest, channel: socket.socket, warden: int, mark: int | None) -> None:
     """Make this process the child; the host hears of what fails here, which is our own side."""
     try:
-        sandbox.die_with_parent(warden)
+        # What is alone ends with its namespace, as soon as the warden is gone.
+        if not request.alone:
+            sandbox.die_with_parent(warden)
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _redirect(request.output)
-        os.environ.update(sandbox.private_environment(request.folder, request.cache))
+        # It counts the user's threads, of which namespaces show the child's own alone.
+        sandbox.confine(request.limits, request.user)
+        folder, cache = request.folder, request.cache
+        if request.alone:
+            namespaces.settle(folder, cache, dict(request.shared))
+            folder, cache = namespaces.FOLDER, cache and namespaces.CACHE
+        os.environ.update(sandbox.private_environment(folder, cache))
         os.environ.update(request.environment)
         os.environ.pop("PYTHONPATH", None)
-        os.chdir(request.folder / "work")
+        os.chdir(folder / "work")
         tempfile.tempdir = None
-        sandbox.confine(request.limits)
         marks = () if mark is None else (mark,)
         sandbox.keep_descriptors((request.wire, request.channel, *marks))
-        _contain(request)
+        _contain(request, (folder, cache))
         gc.enable()
     except BaseException as error:
         _say(channel, {"lost": f"the child could not be set up: {error}"})
@@ -195,11 +214,10 @@ def _set_up(request: ForkRequest, channel: socket.socket, warden: int, mark: int
     channel.close()
 
 
-def _contain(request: ForkRequest) -> None:
-    folders = (request.folder, request.cache)
-    own = files.private(folders, request.reads)
+def _contain(request: ForkRequest, folders: tuple[Path | None, ...]) -> None:
+    own = files.private(folders, request.reads, alone=request.alone)
     rules = None if request.trusted else landlock.merged(request.shared, own)
-    applying.contain(request.level, rules, gpu=request.gpu)
+    applying.contain(request.level, rules, gpu=request.gpu, user=request.user)
 
 
 def _redirect(output: int) -> None:

@@ -99,7 +99,7 @@ def environment_fingerprint(
         "driver": driver,
         "cuda": cuda,
         "machine": f"{platform.system()} {platform.machine()}",
-        "isolation": levels.chosen(),
+        "isolation": levels.chosen(device=device),
     }
 
 

@@ -1,5 +1,6 @@
 """Arguments for children, and looks at processes; shared by the tests of the runner."""
 
+import contextlib
 import struct
 from pathlib import Path
 
@@ -30,6 +31,16 @@ def is_running(pid):
     except FileNotFoundError:
         return False
     return state not in "ZX"
+
+
+def named(name):
+    """Processes that have given themselves this name, by the numbers that this process sees."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if path.read_text().strip() == name:
+                found.append(int(path.parent.name))
+    return found
 
 
 def zygote_of(pid):

@@ -1,7 +1,9 @@
-"""Containment: what the system's kernel forbids a child, in three levels.
+"""Containment: what the system's kernel forbids a child, in four levels.
 
 `process`: no new privileges, no capabilities, limits on resources. `syscalls`: a seccomp filter
 besides. `strict`: besides that, Landlock lets the child open only the files that it needs.
+`namespaces`: besides that, the child sees no user, process, network, shared memory or temporary file
+but its own.
 SECURITY.md says what each level stops, and what it does not.
 """
 
@@ -9,5 +11,5 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Level = Literal["process", "syscalls", "strict"]
+Level = Literal["process", "syscalls", "strict", "namespaces"]
 LEVELS: tuple[Level, ...] = get_args(Level)

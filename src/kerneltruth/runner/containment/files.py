@@ -92,14 +92,22 @@ def pin(path: str) -> None:
         _PINNED.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
 
 
-def private(folders: Iterable[Path | None], reads: Iterable[Path | None]) -> Iterator[Rule]:
-    """Yield a child's own rules, as that child: its folders, itself in /proc, what it may read."""
+def private(
+    folders: Iterable[Path | None], reads: Iterable[Path | None], *, alone: bool = False
+) -> Iterator[Rule]:
+    """Yield a child's own rules, as that child: its folders, itself in /proc, what it may read.
+
+    A child that is alone in its namespaces may read all of /proc, and write to /dev/shm.
+    """
     for folder in folders:
         if folder is not None:
             yield os.path.realpath(folder), READ | WRITE
     for path in reads:
         if path is not None:
             yield os.path.realpath(path), READ
+    if alone:
+        yield "/proc", READ
+        yield "/dev/shm", READ | WRITE
     # CUDA names its threads there, and does not start if it cannot.
     yield f"/proc/{os.getpid()}", READ | WRITE_FILE | TRUNCATE
 
@@ -126,7 +134,7 @@ def _searched(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(entry)
     for entry in environment.get("PATH", "").split(os.pathsep):
         folder = Path(entry)
-        compiles = any((folder / name).exists() for name in _COMPILERS)
+        compiles = any(os.path.exists(folder / name) for name in _COMPILERS)
         yield folder.parent if compiles and folder.name == "bin" else folder
 
 

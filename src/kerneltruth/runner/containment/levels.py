@@ -14,6 +14,8 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.containment import LEVELS, Level
 from kerneltruth.runner.import_path import import_path
 
+# The highest level under which the CUDA driver is known to work.
+_MOST_ON_CUDA: Level = "strict"
 # The level that a command or a program asks for: `--isolation` sets it, for all processes that it
 # starts too.
 VARIABLE = "KERNELTRUTH_ISOLATION"
@@ -61,14 +63,28 @@ def wanted() -> Level | None:
     raise UserError(f"isolation {given!r}: must be one of {', '.join(LEVELS)}")
 
 
-def chosen(exactly: Level | None = None, *, offers: Callable[[], OfferedLevel] = offered) -> Level:
+def on_cuda(here: OfferedLevel) -> OfferedLevel:
+    """Return what a machine offers to children that use its CUDA device."""
+    if LEVELS.index(here.level) <= LEVELS.index(_MOST_ON_CUDA):
+        return here
+    why = f"more than {_MOST_ON_CUDA!r} is not yet tried with the CUDA driver"
+    return OfferedLevel(_MOST_ON_CUDA, why, here.landlock_abi)
+
+
+def chosen(
+    exactly: Level | None = None,
+    *,
+    device: str = "cpu",
+    offers: Callable[[], OfferedLevel] = offered,
+) -> Level:
     """Return the level that children get: this, else the one asked for, else the best there is.
 
     Raises:
         EnvironmentFault: this machine offers less.
         UserError: what is asked for is no level.
     """
-    level, here = exactly or wanted(), offers()
+    level = exactly or wanted()
+    here = offers() if device == "cpu" else on_cuda(offers())
     if level is not None and LEVELS.index(here.level) < LEVELS.index(level):
         raise EnvironmentFault(
             f"isolation {level!r} is not to be had here, only {here.level!r}: {here.limited_by}; "

@@ -54,7 +54,7 @@ def f(judge, secret, rival, package, abstract):
         "abstract": connect_abstract,
         "datagrams": lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].close(),
         "signal": lambda: os.kill(judge, 0),
-        "signal to the parent": lambda: os.kill(os.getppid(), 0),
+        "signal to the parent": lambda: os.kill(os.getppid() or 1, 0),
         "signal elsewhere": lambda: program(f"import os; os.kill({judge}, 0)"),
         "ptrace": lambda: system(101, 117, 0x4206, judge, 0, 0),
         "process_vm_readv": lambda: system(310, 270, judge, remote, 1, remote, 1, 0),

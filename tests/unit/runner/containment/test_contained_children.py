@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import tempfile
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -49,22 +50,25 @@ def attacked(tmp_path):
         name = f"kerneltruth-test-{os.getpid()}"
         listening.bind("\0" + name)
         listening.listen()
-        rival = candidate("import os\ndef f(x): return os.getcwd()")
+        rival = candidate(f"def f(x): open({name!r}, 'w').close(); return x")
         with runner.open(rival) as other, runner.open(candidate(SOURCE)) as session, listening:
-            there = call(other, vector(1.0)).results[0].text.strip("'")
-            assert Path(there).is_dir()
+            assert call(other, vector(1.0)).ended == "returned"
+            (there,) = Path(tempfile.gettempdir()).glob(f"kerneltruth-*/child-*/work/{name}")
             values = {
                 "judge": os.getpid(),
                 "secret": str(secret),
-                "rival": there,
+                "rival": str(there.parent),
                 "package": str(Path(kerneltruth.__file__).parent),
                 "abstract": name,
             }
             given = [ScalarArgument(name=name, value=value) for name, value in values.items()]
             seen = call(session, *given)
             assert seen.ended == "returned", seen
-            Path("/dev/shm/kerneltruth-test").unlink(missing_ok=True)
             done, refused = json.loads(seen.output)
+            shared = Path("/dev/shm/kerneltruth-test")
+            if not shared.exists():
+                done = [name for name in done if name != "shared memory"]
+            shared.unlink(missing_ok=True)
             return set(done), refused
 
     return attack
@@ -74,7 +78,7 @@ def test_a_strictly_contained_candidate_reaches_nothing_but_its_call(runner, att
     needs("strict")
     done, refused = attacked(runner)
     assert done == set(), done
-    assert set(refused) >= OPEN
+    assert set(refused) >= OPEN - {"shared memory"}
 
 
 @pytest.mark.slow
@@ -140,9 +144,11 @@ def test_an_honest_candidate_works_under_every_level():
 def test_no_variable_of_the_judge_reaches_a_child(monkeypatch):
     monkeypatch.setenv("KEY_OF_THE_USER", "s3cret-of-the-user")
     source = """
-    import os
+    import contextlib, os
     def f():
-        whole = open("/proc/self/environ").read() + repr(dict(os.environ))
+        whole = repr(dict(os.environ))
+        with contextlib.suppress(PermissionError):
+            whole += open("/proc/self/environ").read()
         return "s3cret" in whole, open("/proc/self/cmdline").read()
     """
     with Runner(device=CPU) as own, own.open(candidate(source)) as session:
@@ -155,7 +161,7 @@ def test_the_judges_own_programs_read_the_users_files(runner, tmp_path):
     (tmp_path / "data").write_text("weights")
     reading = candidate(f"def f(): return open({str(tmp_path / 'data')!r}).read()")
     with runner.open(reading) as session:
-        assert call(session).error == "PermissionError"
+        assert call(session).error in ("PermissionError", "FileNotFoundError")
     with runner.open(replace(reading, trusted=True)) as session:
         assert call(session).results[0].text == "'weights'"
 
@@ -167,5 +173,5 @@ def test_two_children_cannot_signal_each_other(runner):
     with runner.open(sending) as one, runner.open(resting) as other:
         assert call(other).ended == "returned"
         seen = call(one, ScalarArgument(name="other", value=other.pid))
-        assert seen.error == "PermissionError"
+        assert seen.error in ("PermissionError", "ProcessLookupError")
         assert call(other).ended == "returned"
