@@ -68,7 +68,8 @@ Isolation = Annotated[
     typer.Option(
         "--isolation",
         callback=lambda level: isolate_at(level),
-        help="process, syscalls or strict; fails if less is available; default: the strictest.",
+        help="process, syscalls, strict or namespaces; fails if less is available; default: the "
+        "strictest.",
     ),
 ]
 DrawnSeed = Annotated[

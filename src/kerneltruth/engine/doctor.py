@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kerneltruth.documents.facts import DeviceFacts, DoctorDocument, Isolation, Missing
 from kerneltruth.engine.devices import TARGETS, cuda_devices, device_name, driver_version
-from kerneltruth.runner.containment import LEVELS, Level, levels
+from kerneltruth.runner.containment import LEVELS, Level, cgroups, levels
 from kerneltruth.runner.interpreter.versions import FIRST, LAST_TESTED, WINDOW, number
 
 _LIBRARIES = (
@@ -30,7 +30,10 @@ _STOPS: dict[Level, str] = {
     "process": "a fresh process per candidate that gets bytes alone, without privileges, limited",
     "syscalls": "no sockets, no other process's memory or signals (seccomp)",
     "strict": "no files but its own and those of the system and of Python (Landlock)",
+    "namespaces": "a user, processes, a network and temporary files of its own alone (namespaces)",
 }
+_GROUPED = "memory and processes limited by the system (control groups)"
+_SAMPLED = "memory and processes looked at twice a second: no control group may be made"
 _LEFT_OPEN = "what a candidate does within its own process, and how much of the machine it takes"
 
 
@@ -43,7 +46,10 @@ def installed(name: str) -> str | None:
 
 
 def examine(
-    *, count: int | None = None, version: Callable[[str], str | None] = installed
+    *,
+    count: int | None = None,
+    version: Callable[[str], str | None] = installed,
+    offered: Callable[[], levels.OfferedLevel] = levels.offered,
 ) -> DoctorDocument:
     """Return the document of `doctor --json`."""
     count = cuda_devices() if count is None else count
@@ -87,7 +93,9 @@ def examine(
         libraries=libraries,
         compile_targets=TARGETS if compile_tools["ptxas"] else (),
         tools=compile_tools,
-        isolation=_isolation(),
+        isolation=_isolation(
+            levels.on_cuda(offered()) if count else offered(), grouped=cgroups.may_make()
+        ),
         missing=tuple(missing),
     )
 
@@ -117,13 +125,14 @@ def _compile_tools() -> dict[str, str | None]:
     }
 
 
-def _isolation() -> Isolation:
+def _isolation(here: levels.OfferedLevel, *, grouped: bool) -> Isolation:
     """Return the level that candidates get, and what it leaves open."""
-    here = levels.offered()
-    count = LEVELS.index(here.level) + 1
+    in_force = [_STOPS[level] for level in LEVELS[: LEVELS.index(here.level) + 1]]
+    if here.level == "namespaces":
+        in_force.append(_GROUPED if grouped else _SAMPLED)
     return Isolation(
         level=here.level,
-        in_force=tuple(_STOPS[level] for level in LEVELS[:count]),
+        in_force=tuple(in_force),
         limited_by=here.limited_by or _LEFT_OPEN,
         landlock_abi=here.landlock_abi or None,
         user_namespaces=Path("/proc/self/ns/user").exists(),

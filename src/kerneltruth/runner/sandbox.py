@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from kerneltruth.runner.containment.cgroups import Group
 from kerneltruth.runner.containment.libc import prctl
 
 _KEPT = (
@@ -51,7 +52,8 @@ class ResourceLimits:
     CUDA maps far more address space than it uses, so there is no such limit on a CUDA device.
     `threads` adds to those of all other processes of the user, which may become more meanwhile.
     `processes`, `memory`, `disk` and `files` are of all that the child starts and writes together:
-    the warden looks at them now and then. What it compiled is kept up to `kept` bytes.
+    the warden looks at them now and then, and a control group, if there is one, enforces the first
+    two. What it compiled is kept up to `kept` bytes.
     """
 
     address_space: int | None = ADDRESS_SPACE
@@ -115,17 +117,25 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def exceeded(limits: ResourceLimits, folders: Iterable[Path]) -> str | None:
+def exceeded(
+    limits: ResourceLimits, folders: Iterable[Path], group: Group | None = None
+) -> str | None:
     """Return which limit of all together the children of this process exceed, in words.
 
     Args:
         limits: theirs.
         folders: where they may write.
+        group: what holds them to limits of memory and processes; None has these looked at.
     """
-    processes, memory = _tree(limits.processes)
-    if processes > limits.processes:
-        return f"ran more than {limits.processes} processes"
-    if memory > limits.memory:
+    if group is None:
+        processes, memory = _tree(limits.processes)
+        many, much = processes > limits.processes, memory > limits.memory
+    else:
+        many, much = group.out_of_tasks, group.out_of_memory
+    if many:
+        threads = "" if group is None else " and threads"
+        return f"ran more than {limits.processes} processes{threads}"
+    if much:
         return f"took more than {limits.memory >> 20} MiB of memory, with all its processes"
     files, size = _written(folders, limits.files)
     if files > limits.files:
@@ -216,7 +226,8 @@ def confine(limits: ResourceLimits, user: int | None = None) -> None:
     _lower(resource.RLIMIT_NOFILE, limits.descriptors)
     _lower(resource.RLIMIT_MSGQUEUE, 0)
     # The system counts all threads of the user, and root's not at all.
-    _lower(resource.RLIMIT_NPROC, _threads_of(os.geteuid() if user is None else user) + limits.threads)
+    threads = _threads_of(os.geteuid() if user is None else user)
+    _lower(resource.RLIMIT_NPROC, threads + limits.threads)
     if limits.address_space is not None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.address_space)

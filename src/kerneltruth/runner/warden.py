@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from kerneltruth.runner import compile_cache, sandbox
-from kerneltruth.runner.containment import Level, applying, files, landlock, namespaces
+from kerneltruth.runner.containment import Level, applying, cgroups, files, landlock, namespaces
 
 _SETUP_FAILED = 70
 # The wait for a packet or a death also ends by itself, to see whether the zygote still lives.
@@ -48,6 +48,7 @@ class ForkRequest:
         gpu: whether the child uses a GPU.
         trusted: whether it is the judge's own, and may read all files that the user may.
         shared: rules for the files of all children.
+        kept: which folders are replaced in namespaces, and what stays in them.
         reads: what it may read besides.
     """
 
@@ -59,6 +60,7 @@ class ForkRequest:
     gpu: bool
     trusted: bool
     shared: tuple[files.Rule, ...]
+    kept: namespaces.Kept
     reads: tuple[Path, ...]
     channel: int
     wire: int
@@ -83,6 +85,8 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
     """Run the child and outlive it. Never returns."""
     channel = socket.socket(fileno=request.channel)
     mark: int | None = None
+    group: cgroups.Group | None = None
+    held: int | None = None
     try:
         os.setsid()
         sandbox.adopt_orphans()
@@ -95,19 +99,26 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
                 request = replace(request, cache=None)
         warden = os.getpid()
         if request.alone:
-            namespaces.enter()
+            limits = request.limits
+            name = f"kerneltruth-{zygote}-{warden}"
+            group = cgroups.make(name, memory=limits.memory, tasks=limits.processes)
+            held = namespaces.enter()
         child = os.fork()
         if child == 0:
-            _be_child(request, channel, warden, work, mark)
+            _be_child(request, channel, warden, work, mark, group)
         os.close(request.wire)
         os.close(request.output)
         _say(channel, {"child": child})
         files.pin(f"/proc/{child}")
-        _watch(channel, wake, child, zygote, request)
+        _watch(channel, wake, child, zygote, request, group)
     except BaseException as error:
         _say(channel, {"lost": f"{type(error).__name__}: {error}"})
     finally:
+        if held is not None:
+            namespaces.end(held)
         left = sandbox.kill_tree()
+        if group is not None:
+            group.remove()
         sandbox.remove_folder(request.folder)
         if request.cache is not None and not request.trusted:
             sandbox.keep_compiled(request.cache, request.limits)
@@ -129,7 +140,12 @@ def _wake_on_death() -> int:
 
 
 def _watch(
-    channel: socket.socket, wake: int, child: int, zygote: int, request: ForkRequest
+    channel: socket.socket,
+    wake: int,
+    child: int,
+    zygote: int,
+    request: ForkRequest,
+    group: cgroups.Group | None,
 ) -> None:
     """Wait for the child's death, or for a reason to kill it."""
     folders = [folder for folder in (request.folder, request.cache) if folder is not None]
@@ -145,12 +161,14 @@ def _watch(
         status = sandbox.reap()[0].get(child)
         if status is not None:
             code = os.waitstatus_to_exitcode(status)
+            if group is not None and (over := sandbox.exceeded(request.limits, (), group)):
+                _say(channel, {"over": over})
             _say(channel, {"signal": -code} if code < 0 else {"code": code})
             return
         over: str | None = None
         # Deaths may wake it more often than it should look.
         if not request.trusted and time.monotonic() - looked > _LOOK_UP_S / 2:
-            over = sandbox.exceeded(request.limits, folders)
+            over = sandbox.exceeded(request.limits, folders, group)
             looked = time.monotonic()
         if over is not None:
             _say(channel, {"over": over})
@@ -167,11 +185,16 @@ def _say(channel: socket.socket, packet: Mapping[str, object]) -> None:
 
 
 def _be_child(
-    request: ForkRequest, channel: socket.socket, warden: int, work: Work, mark: int | None
+    request: ForkRequest,
+    channel: socket.socket,
+    warden: int,
+    work: Work,
+    mark: int | None,
+    group: cgroups.Group | None,
 ) -> NoReturn:
     code = _SETUP_FAILED
     try:
-        _set_up(request, channel, warden, mark)
+        _set_up(request, channel, warden, mark, group)
         work(request.wire, mark)
         code = 0
     except BaseException:
@@ -183,9 +206,17 @@ def _be_child(
         os._exit(code)
 
 
-def _set_up(request: ForkRequest, channel: socket.socket, warden: int, mark: int | None) -> None:
+def _set_up(
+    request: ForkRequest,
+    channel: socket.socket,
+    warden: int,
+    mark: int | None,
+    group: cgroups.Group | None,
+) -> None:
     """Make this process the child; the host hears of what fails here, which is our own side."""
     try:
+        if group is not None:
+            group.join()
         # What is alone ends with its namespace, as soon as the warden is gone.
         if not request.alone:
             sandbox.die_with_parent(warden)
@@ -197,7 +228,7 @@ def _set_up(request: ForkRequest, channel: socket.socket, warden: int, mark: int
         sandbox.confine(request.limits, request.user)
         folder, cache = request.folder, request.cache
         if request.alone:
-            namespaces.settle(folder, cache, dict(request.shared))
+            namespaces.settle(folder, cache, request.kept)
             folder, cache = namespaces.FOLDER, cache and namespaces.CACHE
         os.environ.update(sandbox.private_environment(folder, cache))
         os.environ.update(request.environment)

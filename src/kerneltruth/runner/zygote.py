@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.runner import sandbox, warden
-from kerneltruth.runner.containment import files
+from kerneltruth.runner.containment import files, namespaces
 
 # Imported before the first fork so that no child pays for them.
 _PRELOADED = (
@@ -56,6 +56,9 @@ _PRELOADED_FOR_TORCH_COMPILE = (
     "torch._inductor.async_compile",
     "torch._functorch.aot_autograd",
 )
+# What all children see of the machine's files: rules, and what namespaces keep.
+_Seen = tuple[tuple[files.Rule, ...], namespaces.Kept]
+
 _REQUEST_BYTES = 65536
 _LOOK_UP_S = 1.0
 
@@ -83,7 +86,7 @@ def main() -> None:
         if path.startswith("/proc/"):
             files.pin(path)
     try:
-        _serve(control, arguments.host, wardens, rules)
+        _serve(control, arguments.host, wardens, (rules, namespaces.kept(rules)))
     finally:
         sandbox.kill_tree()
         sandbox.remove_folder(arguments.root)
@@ -128,9 +131,7 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
     }
 
 
-def _serve(
-    control: socket.socket, host: int, wardens: set[int], rules: tuple[files.Rule, ...]
-) -> None:
+def _serve(control: socket.socket, host: int, wardens: set[int], seen: _Seen) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -143,13 +144,13 @@ def _serve(
         if not request:
             return
         try:
-            wardens.add(_fork(json.loads(request), descriptors, rules))
+            wardens.add(_fork(json.loads(request), descriptors, seen))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
 
-def _fork(request: dict[str, Any], descriptors: list[int], rules: tuple[files.Rule, ...]) -> int:
+def _fork(request: dict[str, Any], descriptors: list[int], seen: _Seen) -> int:
     """Fork a warden; return its pid, in the zygote only."""
     zygote = os.getpid()
     wire, channel, output = descriptors
@@ -161,7 +162,8 @@ def _fork(request: dict[str, Any], descriptors: list[int], rules: tuple[files.Ru
         level=request["level"],
         gpu=request["gpu"],
         trusted=request["trusted"],
-        shared=rules,
+        shared=seen[0],
+        kept=seen[1],
         reads=tuple(Path(path) for path in request["reads"]),
         wire=wire,
         channel=channel,

@@ -2,8 +2,8 @@
 
 `process`: no new privileges, no capabilities, limits on resources. `syscalls`: a seccomp filter
 besides. `strict`: besides that, Landlock lets the child open only the files that it needs.
-`namespaces`: besides that, the child sees no user, process, network, shared memory or temporary file
-but its own.
+`namespaces`: besides that, it has a user, processes, a network and temporary files of its own,
+and sees no others.
 SECURITY.md says what each level stops, and what it does not.
 """
 

@@ -25,8 +25,8 @@ def contain(
 
     Args:
         level: what is applied.
-        rules: rights by path from the level `strict` on; None for the judge's own programs, which may
-            read any file of the user's.
+        rules: rights by path, from the level `strict` on; None for the judge's own programs, which
+            may read any file of the user's.
         gpu: whether the CUDA driver will run here.
         user: whom this process becomes; None leaves it whose it is.
 
@@ -47,7 +47,7 @@ def contain(
 
 
 def _drop_capabilities(user: int | None) -> None:
-    """Become a user, and give up what root may do beyond others; nothing that it starts gets it back."""
+    """Give up what root may do beyond others, and to be root if a user is named, for good."""
     with contextlib.suppress(OSError):
         prctl(_PR_SET_SECUREBITS, _ROOT_IS_NOBODY)
     with contextlib.suppress(OSError):

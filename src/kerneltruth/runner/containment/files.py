@@ -97,7 +97,7 @@ def private(
 ) -> Iterator[Rule]:
     """Yield a child's own rules, as that child: its folders, itself in /proc, what it may read.
 
-    A child that is alone in its namespaces may read all of /proc, and write to /dev/shm.
+    A child that is alone in its namespaces may read all of /proc.
     """
     for folder in folders:
         if folder is not None:
@@ -107,7 +107,6 @@ def private(
             yield os.path.realpath(path), READ
     if alone:
         yield "/proc", READ
-        yield "/dev/shm", READ | WRITE
     # CUDA names its threads there, and does not start if it cannot.
     yield f"/proc/{os.getpid()}", READ | WRITE_FILE | TRUNCATE
 

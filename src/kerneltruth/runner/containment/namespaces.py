@@ -1,4 +1,4 @@
-"""Namespaces: a child's own processes, network, shared memory and temporary files.
+"""Namespaces: no processes, network, shared memory or temporary files but a child's own.
 
 The warden makes the namespace of processes (`enter`) and stays outside of it; the child, forked
 next, makes the others and lays out what it sees (`settle`). Started by root, the child becomes
@@ -16,27 +16,33 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from kerneltruth.runner import sandbox
 from kerneltruth.runner.containment.landlock import READ_DIR
 from kerneltruth.runner.containment.libc import checked, libc
 
 # <linux/sched.h>, <sys/mount.h>
 _NEW_MOUNTS, _NEW_IPC, _NEW_USER = 0x20000, 0x08000000, 0x10000000
 _NEW_PROCESSES, _NEW_NETWORK = 0x20000000, 0x40000000
-_NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _BIND = 0x2, 0x4, 0x8, 0x1000
-_RECURSIVE, _PRIVATE = 0x4000, 0x40000
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 0x1, 0x2, 0x4, 0x8
+_BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 0x40000
+
+# Folders that are replaced, each with what is kept of it.
+Kept = tuple[tuple[Path, tuple[Path, ...]], ...]
 
 NOBODY = 65534
 # What root needs to run a child as another user: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
 # and SYS_ADMIN. Root of a container may lack some.
 _NEEDED = sum(1 << number for number in (0, 1, 3, 5, 6, 7, 21))
 
+_END_S = 1.0
+
 # Where a child finds its private folder and its compile cache.
 FOLDER, CACHE = Path("/tmp"), Path("/tmp/cache")
 SHARED_MEMORY = Path("/dev/shm")
-_SHARED_MEMORY_OPTIONS = b"size=1g,nr_inodes=4096,mode=1777"
 
 
 @functools.cache
@@ -77,6 +83,14 @@ def enter() -> int:
     return held
 
 
+def end(held: int) -> None:
+    """Have the system kill all in the namespace, and wait for that as long as it usually takes."""
+    os.close(held)
+    until = time.monotonic() + _END_S
+    while not sandbox.reap()[1] and time.monotonic() < until:
+        time.sleep(0.001)
+
+
 def _enter_as_user() -> None:
     user, group = os.geteuid(), os.getegid()
     _unshare(_NEW_USER)
@@ -89,11 +103,26 @@ def _enter_as_user() -> None:
             raise OSError(error.errno, what) from error
 
 
-def settle(folder: Path, cache: Path | None, rules: Mapping[str, int]) -> None:
-    """Give this process, the child, a network, shared memory, /tmp and /proc of its own.
+def kept(rules: Iterable[tuple[str, int]]) -> Kept:
+    """Return which folders a child sees replaced, each with what stays in it, by its rules.
 
-    `folder` becomes /tmp, with the cache in it. What the rules open stays where it is: folders that
-    the child's user could not pass on the way there are replaced by ones that hold nothing else.
+    These are /tmp, and folders that the child's user may not pass on the way to what it may read.
+    """
+    found: dict[Path, list[Path]] = {FOLDER: []}
+    # A folder that may be listed alone is made on the way to what may be read in it.
+    wanted = {Path(path) for path, rights in rules if rights != READ_DIR}
+    for path in sorted(wanted):
+        if path.exists() and wanted.isdisjoint(path.parents):
+            above = FOLDER if FOLDER in path.parents else _closed(path)
+            if above is not None:
+                found.setdefault(above, []).append(path)
+    return tuple((above, tuple(below)) for above, below in found.items())
+
+
+def settle(folder: Path, cache: Path | None, keep: Kept) -> None:
+    """Give this process, the child, a network, /tmp and /proc of its own, and no shared memory.
+
+    `folder` becomes /tmp, with the cache in it.
 
     Raises:
         OSError: the system refuses.
@@ -101,50 +130,30 @@ def settle(folder: Path, cache: Path | None, rules: Mapping[str, int]) -> None:
     _unshare(_NEW_MOUNTS | _NEW_NETWORK | _NEW_IPC)
     # Otherwise the mounts below would appear outside, too.
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
-    kept = _kept(rules)
+    shown = [(path, _opened(path)) for _, below in keep for path in below if path.exists()]
+    shown += [(CACHE, _opened(cache))] if cache is not None else []
     own = _opened(folder)
-    compiled = None if cache is None else _opened(cache)
     before = os.umask(0o022)
-    for replaced in kept:
-        if replaced != FOLDER:
-            _mount("tmpfs", replaced, "tmpfs", _NO_SUID | _NO_DEVICES, b"mode=755")
-    _bind(own, FOLDER)
-    for path, opened in (found for below in kept.values() for found in below):
+    for above, _ in keep:
+        if above != FOLDER:
+            _mount("tmpfs", above, "tmpfs", _NO_SUID | _NO_DEVICES, b"mode=755")
+    for path, opened in ((FOLDER, own), *shown):
         _bind(opened, path)
-    if compiled is not None:
-        _bind(compiled, CACHE)
     os.umask(before)
     no_files = _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
-    _mount("tmpfs", SHARED_MEMORY, "tmpfs", no_files, _SHARED_MEMORY_OPTIONS)
+    if SHARED_MEMORY.exists():
+        _mount("tmpfs", SHARED_MEMORY, "tmpfs", no_files | _READ_ONLY)
     # Last, because descriptors are found in the outer one. It shows no process whose memory this
     # one may not read: not the namespace's first.
     _mount("proc", "/proc", "proc", no_files, b"hidepid=2")
 
 
-def _kept(rules: Mapping[str, int]) -> dict[Path, list[tuple[Path, int]]]:
-    """Return folders to replace, with what of them stays: opened, as paths may lead there."""
-    open_to_all: set[Path] = set()
-    found: dict[Path, list[tuple[Path, int]]] = {FOLDER: []}
-    # A folder that may be listed alone is made on the way to what may be read in it.
-    wanted = {Path(path) for path, rights in rules.items() if rights != READ_DIR}
-    for path in sorted(wanted):
-        if path.exists() and wanted.isdisjoint(path.parents):
-            above = FOLDER if FOLDER in path.parents else _closed(path, open_to_all)
-            if above is not None:
-                found.setdefault(above, []).append((path, _opened(path)))
-    return found
-
-
-def _closed(path: Path, open_to_all: set[Path]) -> Path | None:
+def _closed(path: Path) -> Path | None:
     """Return the topmost folder on the way to a path that another user may not search."""
     if own_user() is None:
         return None
-    for above in reversed(path.parents):
-        if above not in open_to_all:
-            if not above.stat().st_mode & stat.S_IXOTH:
-                return above
-            open_to_all.add(above)
-    return None
+    above = reversed(path.parents)
+    return next((each for each in above if not each.stat().st_mode & stat.S_IXOTH), None)
 
 
 def _opened(path: Path) -> int:
@@ -161,7 +170,11 @@ def _bind(opened: int, target: Path) -> None:
 
 
 def _mount(
-    source: str | None, target: str | Path, kind: str | None, flags: int, options: bytes | None = None
+    source: str | None,
+    target: str | Path,
+    kind: str | None,
+    flags: int,
+    options: bytes | None = None,
 ) -> None:
     encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
     checked(f"mount {target}", libc().mount(*encoded, flags, options))
