@@ -161,8 +161,8 @@ def _watch(
         status = sandbox.reap()[0].get(child)
         if status is not None:
             code = os.waitstatus_to_exitcode(status)
-            if group is not None and (over := sandbox.exceeded(request.limits, (), group)):
-                _say(channel, {"over": over})
+            if group is not None and (held := sandbox.exceeded(request.limits, (), group)):
+                _say(channel, {"over": held})
             _say(channel, {"signal": -code} if code < 0 else {"code": code})
             return
         over: str | None = None
