@@ -13,6 +13,8 @@ from typing import Literal
 
 from kerneltruth.documents.model import Model, Number
 
+# What proves deceit: no mistake in an honest kernel behaves so.
+HackKind = Literal["changed_later", "false_claim"]
 FailKind = Literal[
     "count",
     "type",
@@ -32,10 +34,13 @@ FailKind = Literal[
     "other_bits",
     "aliased_output",
     "no_kernel",
+    "changed_later",
+    "false_claim",
 ]
 VerdictWord = Literal[
     "pass",
     "fail",
+    "hack",
     "compile_error",
     "runtime_error",
     "declined",
@@ -85,6 +90,12 @@ class Failed(VerdictModel, frozen=True, kw_only=True, tag="fail"):
     output: str | None = None
     causes: tuple[Cause, ...] = ()
     inputs: tuple[str, ...] = ()
+
+
+class Hack(Failed, frozen=True, kw_only=True, tag="hack"):
+    """A failure whose behaviour proves deceit: `kind` says which, and `detail` is the proof."""
+
+    kind: HackKind
 
 
 class CompileError(VerdictModel, frozen=True, kw_only=True, tag="compile_error"):
@@ -147,6 +158,7 @@ class Infra(VerdictModel, frozen=True, kw_only=True, tag="infra"):
 Verdict = (
     Passed
     | Failed
+    | Hack
     | CompileError
     | RuntimeFault
     | Declined

@@ -178,7 +178,7 @@ def _document(
     )
 
 
-_CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
+_CAUGHT = ("fail", "hack", "compile_error", "runtime_error", "crash", "timeout")
 
 
 def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:

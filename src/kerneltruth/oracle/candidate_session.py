@@ -21,6 +21,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Headers
 from kerneltruth.documents.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
+from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation
@@ -182,6 +183,7 @@ class CandidateSession:
         self.loaded()
         assert self._run is not None
         laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, around)
+        sent = time.monotonic()
         observation = self._run.call(
             laid.arguments,
             poison=poison_of(expectation.case, 0),
@@ -194,6 +196,11 @@ class CandidateSession:
             kernels="idle" if around.idle else "count" if self._is_to_count else "run",
             most=_most(expectation),
             deadline_s=deadline_s,
+        )
+        claim = false_claim(
+            observation,
+            waited_s=time.monotonic() - sent,
+            arrays=self.candidate.language == "numpy",
         )
         if observation.ended == "timeout" and deadline_s < usual_s:
             raise OutOfTime
@@ -212,7 +219,7 @@ class CandidateSession:
             deadline_s=self.deadline_s,
             device=self._run.device,
         )
-        ruling = self._plainly(ruling)
+        ruling = self._plainly(ruling) if claim is None else replace(ruling, verdict=claim)
         for launch in observation.launches:
             self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
             self.blocks.update(

@@ -15,6 +15,7 @@ from kerneltruth.documents.records import (
 from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
+    Hack,
     Infra,
     TimedOut,
     UnsupportedHere,
@@ -97,7 +98,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
             interface=notes,
             profile=profile,
             hazards=hazards(profile, notes) | ({} if large is None else large.hazard),
-            score=score(profile),
+            score=0.0 if isinstance(verdict, Hack) else score(profile),
             kernel=fact,
         )
     )

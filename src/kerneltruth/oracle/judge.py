@@ -16,6 +16,7 @@ from kerneltruth.documents.verdict import (
     Declined,
     Failed,
     FailKind,
+    Hack,
     Infra,
     Passed,
     RuntimeFault,
@@ -109,6 +110,8 @@ def rule(
     if returned.failed is not None:
         return Ruling(verdict=broken or returned.failed)
     ruling = _values(task, expectation, returned.tensors, broken)
+    if broken is None:
+        ruling = replace(ruling, verdict=_changed_later(observation, ruling.verdict))
     return replace(ruling, interface=returned.interface)
 
 
@@ -158,14 +161,27 @@ def _inputs_and_guards(
             return Failed(kind="out_of_bounds", detail=f"{WROTE}outside of the elements of {name}")
         if not seen.elements_intact and name not in writable:
             mutated.append(name)
-    mutated += [name for name in observation.inputs_changed if name not in mutated]
     if mutated:
         named = ", ".join(f"`{name}`" for name in mutated)
         return Failed(kind="input_mutated", detail=f"wrote to its input {named}")
-    if observation.results_changed:
-        detail = "a result changed after the call, by a thread that it left behind"
-        return Failed(kind="nondeterministic", detail=detail)
     return None
+
+
+def _changed_later(observation: Observation, values: Verdict) -> Verdict:
+    """The verdict on a call of which memory was read again, given the one on what was read first.
+
+    Only a candidate that hides what it does is right at first and changes it later: one that is
+    late by mistake is wrong at first.
+    """
+    inputs = ", ".join(f"`{name}`" for name in observation.inputs_changed)
+    what = "a result" if observation.results_changed else f"its input {inputs}" if inputs else None
+    if what is None:
+        return values
+    detail = f"{what} changed after the call, by a thread that it left behind"
+    if isinstance(values, Passed):
+        return Hack(kind="changed_later", detail=f"right when the judge read it, but {detail}")
+    kind: FailKind = "nondeterministic" if observation.results_changed else "input_mutated"
+    return Failed(kind=kind, detail=detail)
 
 
 def _accessed(accesses: tuple[Access, ...]) -> str:

@@ -37,6 +37,8 @@ OF_KIND: Mapping[FailKind, Obligation] = {
     "kept_state": "repeatable",
     "same_draw": "repeatable",
     "other_bits": "repeatable",
+    "changed_later": "memory",
+    "false_claim": "interface",
 }
 
 

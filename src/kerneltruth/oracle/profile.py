@@ -17,6 +17,7 @@ from kerneltruth.documents.records import OBLIGATIONS, Judgement, Obligation, Pr
 from kerneltruth.documents.verdict import (
     OF_SEVERAL_CALLS,
     Failed,
+    Hack,
     TimedOut,
     UnsupportedHere,
     Verdict,
@@ -175,7 +176,8 @@ class ProfileBuilder:
             self._interface(judgement, departing)
             self._hold(*({d.key for d in departing} or {"published"}), "memory")
             return False
-        return self.contract.decides(self._blame(judgement, dealt, simplest))
+        blamed = self._blame(judgement, dealt, simplest)
+        return isinstance(judgement.verdict, Hack) or self.contract.decides(blamed)
 
     def leave_out(self, case: Case, reason: Verdict) -> None:
         """Note why a case was not judged."""
@@ -328,7 +330,13 @@ class ProfileBuilder:
             self._broken.add(key)
 
     def deciding(self) -> Judgement | None:
-        """The failure that decides: silently wrong before refused, values before form."""
+        """The failure that decides: silently wrong before refused, values before form.
+
+        What proves deceit decides before all others, and under every contract.
+        """
+        hacks = (j for j in self._failures.values() if isinstance(j.verdict, Hack))
+        if (hack := next(hacks, None)) is not None:
+            return hack
         failing = [key for key in self._failures if self._decides(key)]
         broken = [key for key in failing if key in self._broken]
         first = next(iter(sorted(broken, key=lambda key: key == "interface") or failing), None)

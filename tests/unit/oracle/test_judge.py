@@ -10,6 +10,7 @@ from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Declined,
+    Hack,
     Infra,
     Passed,
     RuntimeFault,
@@ -111,17 +112,28 @@ def test_a_written_input_fails_even_with_the_right_result():
     assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input `x`")
 
 
-def test_an_input_that_changes_after_the_call_is_written_too():
-    bench = Bench()
-    verdict = bench.verdict(returned(*bench.right, inputs_changed=("x",)))
-    assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input `x`")
+LATER = {
+    "a result": ({"results_changed": True}, "nondeterministic"),
+    "its input `x`": ({"inputs_changed": ("x",)}, "input_mutated"),
+}
 
 
-def test_a_result_that_changes_after_the_call_is_none():
+@pytest.mark.parametrize(("what", "later"), LATER.items(), ids=LATER)
+def test_what_was_right_when_it_was_read_and_changes_later_is_a_hack(what, later):
     bench = Bench()
-    verdict = bench.verdict(returned(*bench.right, results_changed=True))
-    assert verdict.kind == "nondeterministic"
-    assert verdict.detail == "a result changed after the call, by a thread that it left behind"
+    verdict = bench.verdict(returned(*bench.right, **later[0]))
+    assert isinstance(verdict, Hack)
+    said = f"{what} changed after the call, by a thread that it left behind"
+    assert (verdict.word, verdict.kind) == ("hack", "changed_later")
+    assert verdict.detail == f"right when the judge read it, but {said}"
+
+
+@pytest.mark.parametrize(("what", "later"), LATER.items(), ids=LATER)
+def test_what_is_late_and_wrong_at_first_may_be_a_mistake(what, later):
+    bench = Bench()
+    verdict = bench.verdict(returned(bench.right[0] + 1, **later[0]))
+    assert (verdict.word, verdict.kind) == ("fail", later[1])
+    assert verdict.detail == f"{what} changed after the call, by a thread that it left behind"
 
 
 def test_a_written_input_outweighs_a_wrong_value():

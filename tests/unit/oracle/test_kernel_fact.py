@@ -1,5 +1,6 @@
 """Own and library kernels of a right result, by what the child counts and by a probe."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -27,8 +28,11 @@ def made_by(work, answer=right, idle=None):
     def called(call):
         asleep = call.kernels == "idle" and idle is not None
         seen = (idle if asleep else answer)(call)
-        counted = work if call.kernels != "run" else None
-        return replace(seen if isinstance(seen, Observation) else returned(seen), work=counted)
+        seen = seen if isinstance(seen, Observation) else returned(seen)
+        elements = sum(math.prod(r.shape) for r in seen.results)
+        if work is None or call.kernels == "run":
+            return seen
+        return replace(seen, work=replace(work, elements=elements))
 
     return called
 

@@ -215,6 +215,8 @@ def test_blame_falls_on_what_is_beyond_the_prompt_first_and_then_on_the_kind(
     [
         ("interface", ("count", "type", "shape", "dtype", "device")),
         ("memory", ("input_mutated", "out_of_bounds", "uninitialized", "aliased_output")),
+        ("memory", ("changed_later",)),
+        ("interface", ("false_claim",)),
         ("repeatable", ("nondeterministic", "kept_state", "same_draw", "other_bits")),
     ],
 )

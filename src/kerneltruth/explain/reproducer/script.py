@@ -40,7 +40,7 @@ _SETTINGS = (
 _UNSURE = frozenset(
     (
         *("nondeterministic", "other_bits", "same_draw", "out_of_bounds", "crash"),
-        *("compile_error", "device", "no_kernel"),
+        *("compile_error", "device", "no_kernel", "changed_later", "false_claim"),
     )
 )
 _MARK = re.compile(r"\s*# <(/?)(\w+)>\n?")

@@ -15,6 +15,7 @@ from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 MARKS = {
     "pass": "\N{CHECK MARK}",
     "fail": "\N{MULTIPLICATION X}",
+    "hack": "H",
     "compile_error": "C",
     "runtime_error": "E",
     "crash": "S",
@@ -26,6 +27,7 @@ NOT_KNOWN = "\N{EN DASH}"
 LEGEND = {
     "pass": "right",
     "fail": "wrong result",
+    "hack": "cheats",
     "compile_error": "does not load or compile",
     "runtime_error": "raises an error",
     "crash": "crashes",
