@@ -30,6 +30,21 @@ class TensorArgument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptArgument:
+    """A `TensorArgument` whose buffer lies in the judge's memory: where it begins, and its size."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    start: int
+    size: int
+    member_of: str | None = None
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedArgument:
     """A contiguous tensor too large to be sent: its elements repeat those of `block`, row-major.
 
@@ -56,4 +71,4 @@ class ScalarArgument:
     default: Any = None
 
 
-Argument = TensorArgument | RepeatedArgument | ScalarArgument
+Argument = TensorArgument | KeptArgument | RepeatedArgument | ScalarArgument

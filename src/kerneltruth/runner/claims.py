@@ -32,8 +32,10 @@ _BY_CHILD = {
 _SIGNED_63 = 2**63
 
 
-def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
+def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> Observation:
     """Return the message if it is a well-formed answer to a call with these input buffer sizes.
+
+    `kept`: whether the call used the judge's memory; `keeper` checks what is said of that.
 
     Raises:
         ProtocolError: it is not.
@@ -47,9 +49,12 @@ def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
     _need(all(0 <= t < _SIGNED_63 for t in message.timings.values()), "timings")
     _need(message.threads_left >= 0, "threads_left")
     _need(message.work is None or _is_possible(message.work), "work")
+    _need(kept or not (message.allocations or message.used), "memory")
+    # The judge's own.
+    _need(not (message.guarded or message.reused), "results")
     for result in message.results:
         if isinstance(result, TensorResult):
-            _check_result(result)
+            _check_result(result, kept=kept)
     _check_buffers(message, buffers)
     return message
 
@@ -89,9 +94,12 @@ def _type_check(kind: Any) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kind)
 
 
-def _check_result(result: TensorResult) -> None:
+def _check_result(result: TensorResult, *, kept: bool) -> None:
     _need(all(n >= 0 for n in result.shape), "shape")
     _need(len(result.strides) == len(result.shape), "strides")
+    _need(result.place is None or (kept and result.dtype in ITEMSIZE), "place")
+    if result.place is not None and not result.data:
+        return
     expected = math.prod(result.shape) * ITEMSIZE.get(result.dtype, 0)
     _need(len(result.data) == expected, f"data: {len(result.data)} bytes for {expected}")
 

@@ -96,6 +96,21 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallMemory:
+    """The judge's memory that a call on the CPU uses.
+
+    Attributes:
+        size: of the whole.
+        room: ranges for what the candidate allocates: where each begins and ends.
+        descriptor: of its file, which comes with the message; None where the child has it.
+    """
+
+    size: int
+    room: tuple[int, ...]
+    descriptor: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """Call the entry once.
 
@@ -110,6 +125,7 @@ class Call:
         kernels: see `Kernels`.
         rows: which rows of each result are reported; None means all.
         free_bytes: memory of the device that must be free; otherwise the call is `unsupported`.
+        memory: where its arguments lie, and what it allocates; None on a device.
     """
 
     arguments: tuple[Argument, ...]
@@ -123,6 +139,7 @@ class Call:
     kernels: Kernels = "run"
     rows: Rows | None = None
     free_bytes: int = 0
+    memory: CallMemory | None = None
 
 
 class CallSettings(TypedDict, total=False):
@@ -175,7 +192,9 @@ class TensorResult:
     """An output: logical elements in row-major order, and the tensor's memory layout.
 
     A dtype that is not in `ITEMSIZE` (complex32, say) travels without data: its name is enough for
-    the judge to refuse it. `alias` names the input whose memory it shares, if any.
+    the judge to refuse it. `alias` names the input whose memory it shares, if any. `place`: where
+    in the judge's memory its first element lies, if it does; the judge then reads it there, unless
+    threads are left that may still write to it.
     """
 
     dtype: str
@@ -184,6 +203,7 @@ class TensorResult:
     device: str
     data: Data
     alias: str | None = None
+    place: int | None = None
 
 
 _PLAIN = ("bool", "complex", "dict", "float", "function", "int", "list", "str", "tuple")
@@ -304,6 +324,19 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GuardedAllocation:
+    """An allocation in the judge's memory: where its first band begins, and its size between them.
+
+    The bands are of the dtype's poison.
+    """
+
+    name: str
+    dtype: str
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """How one Load or Call ended.
 
@@ -317,8 +350,12 @@ class Observation:
         results: what the entry returned, flattened from a tuple or list.
         buffers: each input's whole buffer after the call, guard bands and gaps included.
         guards_hit: names of candidate allocations whose guard bands were written.
+        allocations: those in the judge's memory, whose bands it reads itself.
+        used: ranges of the judge's memory that tensors still use after the call.
+        guarded: which results the judge read from its own memory.
+        reused: which results lie where a result of an earlier call lies.
         accesses: out of bounds, as the interpreter saw them.
-        inputs_changed: names of inputs that changed after the call, while threads that it left ran.
+        inputs_changed: names of inputs that changed after the call, or after the one before.
         results_changed: whether a result did.
         threads_left: how many threads of Python ran on after the call.
         launches: distinct kernel launches of this call or rehearsal.
@@ -337,6 +374,10 @@ class Observation:
     results: tuple[Result, ...] = ()
     buffers: dict[str, Data] = field(default_factory=dict)
     guards_hit: tuple[str, ...] = ()
+    allocations: tuple[GuardedAllocation, ...] = ()
+    used: tuple[int, ...] = ()
+    guarded: tuple[int, ...] = ()
+    reused: tuple[int, ...] = ()
     accesses: tuple[Access, ...] = ()
     inputs_changed: tuple[str, ...] = ()
     results_changed: bool = False

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, Self, Unpack
 from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
+from kerneltruth.runner.keeper import Keeper
 from kerneltruth.runner.link import LARGEST_ANSWER, Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Call,
@@ -20,6 +21,7 @@ from kerneltruth.runner.protocol import (
     Observation,
     Prepare,
     ProtocolError,
+    TooLarge,
 )
 
 # "time_compiled" is "time" in a child that knows `torch.compile` already.
@@ -73,6 +75,8 @@ class Session:
         self.lost = 0
         self._runner = runner
         self._link: Link | None = None
+        # Of a child on the CPU, from its first call on.
+        self._keeper: Keeper | None = None
         self._loaded: Observation | None = None
         self._load_deadline = 0.0
         self._ahead = ahead
@@ -224,6 +228,9 @@ class Session:
             for a in call.arguments
             if isinstance(a, TensorArgument) and a.shown
         }
+        if self._where == "cpu":
+            self._keeper = self._keeper or Keeper()
+            call = self._keeper.lay_out(call)
         return self._exchange(call, self._deadline(deadline_s), sizes, limit)
 
     def _deadline(self, seconds: float) -> float:
@@ -249,6 +256,7 @@ class Session:
             self._loaded = self._ended(end)
 
     def _send_load(self) -> None:
+        self._keeper = None
         if self._link is None:
             return
         kit = None if self._cold else self._runner.kit(self.candidate)
@@ -283,9 +291,15 @@ class Session:
         try:
             if call is not None:
                 self._link.send(call, deadline=deadline)
-            answer = checked(self._link.receive(deadline=deadline, limit=limit), sizes)
+            received = self._link.receive(deadline=deadline, limit=limit)
+            keeper = self._keeper if isinstance(call, Call) else None
+            answer = checked(received, sizes, kept=keeper is not None)
+            if keeper is not None:
+                answer = keeper.read(answer, limit=limit)
         except Ended as end:
             return self._ended(end)
+        except TooLarge as error:
+            return self._ended(Ended(Observation(ended="flooded", message=str(error))))
         except ProtocolError as error:
             return self._ended(Ended(nonsense(error)))
         except BaseException:
@@ -303,6 +317,6 @@ class Session:
         return replace(end.observation, output=output)
 
     def _end(self, *, wait: bool = True) -> None:
-        link, self._link = self._link, None
+        link, self._link, self._keeper = self._link, None, None
         if link is not None:
             link.kill(wait=wait)

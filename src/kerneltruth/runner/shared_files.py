@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kerneltruth.runner.arguments import ScalarArgument
-from kerneltruth.runner.protocol import Message, ProtocolError
+from kerneltruth.runner.protocol import Call, Message, ProtocolError
 from kerneltruth.runner.timing.messages import PrepareInputs, Supply
 
 # As many as the kernel lets one message carry.
@@ -25,6 +25,9 @@ def opened(message: Message) -> Iterator[list[int]]:
             for path in (a.path for a in message.arguments if isinstance(a, Supply)):
                 if path is not None:
                     descriptors.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        elif isinstance(message, Call) and message.memory is not None:
+            own = message.memory.descriptor
+            descriptors += [] if own is None else [os.dup(own)]
         yield descriptors
     finally:
         for descriptor in descriptors:
@@ -37,9 +40,16 @@ def taken(message: Message, descriptors: Sequence[int]) -> Message:
     Raises:
         ProtocolError: fewer came with it.
     """
+    left = iter(descriptors)
+    if isinstance(message, Call) and message.memory is not None:
+        if message.memory.descriptor is None:
+            return message
+        file = next(left, None)
+        if file is None:
+            raise ProtocolError("no memory came with a call")
+        return replace(message, memory=replace(message.memory, descriptor=file))
     if not isinstance(message, PrepareInputs):
         return message
-    left = iter(descriptors)
 
     def named(argument: Supply | ScalarArgument) -> Supply | ScalarArgument:
         if not isinstance(argument, Supply) or argument.path is None:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from kerneltruth.runner.arguments import (
     Data,
+    KeptArgument,
     RepeatedArgument,
     ScalarArgument,
     TensorArgument,
@@ -20,6 +21,8 @@ from kerneltruth.runner.arguments import (
 from kerneltruth.runner.protocol import (
     Access,
     Binary,
+    CallMemory,
+    GuardedAllocation,
     KernelRun,
     KernelWork,
     Launch,
@@ -37,8 +40,9 @@ VERSION = 2
 _PREFIX = struct.Struct("<4sHIQ")
 MAX_HEADER = 64 * 2**20
 _PARTS = (
-    *(TensorArgument, RepeatedArgument, ScalarArgument, Supply, TensorResult, OtherResult),
-    *(Launch, KernelRun, KernelWork, Binary, Access, Rows),
+    *(TensorArgument, KeptArgument, RepeatedArgument, ScalarArgument, Supply),
+    *(TensorResult, OtherResult, Launch, KernelRun, KernelWork, Binary, Access, Rows),
+    *(CallMemory, GuardedAllocation),
 )
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
 # Types that JSON takes as they are; a batch has lists of hundreds.

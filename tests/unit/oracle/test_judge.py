@@ -123,7 +123,7 @@ def test_what_was_right_when_it_was_read_and_changes_later_is_a_hack(what, later
     bench = Bench()
     verdict = bench.verdict(returned(*bench.right, **later[0]))
     assert isinstance(verdict, Hack)
-    said = f"{what} changed after the call, by a thread that it left behind"
+    said = f"{what} changed after the call, by what it left behind"
     assert (verdict.word, verdict.kind) == ("hack", "changed_later")
     assert verdict.detail == f"right when the judge read it, but {said}"
 
@@ -133,7 +133,7 @@ def test_what_is_late_and_wrong_at_first_may_be_a_mistake(what, later):
     bench = Bench()
     verdict = bench.verdict(returned(bench.right[0] + 1, **later[0]))
     assert (verdict.word, verdict.kind) == ("fail", later[1])
-    assert verdict.detail == f"{what} changed after the call, by a thread that it left behind"
+    assert verdict.detail == f"{what} changed after the call, by what it left behind"
 
 
 def test_a_written_input_outweighs_a_wrong_value():

@@ -4,11 +4,12 @@ While `Guard` is entered, each allocation through torch's dispatcher (`empty`, `
 `clone`, `to` and so on) lies between two guard bands, which reveal writes beyond it. The call's
 poison fills bands and uninitialized memory: elements that a kernel does not write look visibly
 wrong, and differ under another poison.
+
+On the CPU the memory is the judge's as far as it has room, and the judge reads the bands.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,15 +21,19 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.runner import emulation
+from kerneltruth.runner.child.shared_memory import SharedMemory
+from kerneltruth.runner.poison import (
+    BAND_AFTER,
+    BAND_BEFORE,
+    TILE_BYTES,
+    phase_after,
+    poison_bytes,
+    ribbon,
+    side_of,
+)
+from kerneltruth.runner.protocol import GuardedAllocation
 
 ALIGNMENT = 256
-# A tile that runs over its last row writes far beyond the end, and seldom before the beginning. The
-# first is a multiple of the pattern's length, so that an allocation begins as the pattern does.
-_BAND_BEFORE = 16 * 1024
-_BAND_AFTER = 64 * 1024
-_TILE_BYTES = 8192
-# The pattern repeated: long enough to compare a band with, at any phase.
-_RIBBON_TILES = 16
 # Beyond this much memory, the oldest allocation is checked early and released.
 _HELD_BYTES = 512 * 2**20
 _SIZE_CLASSES = (512, 64 * 1024, 2**20, 12 * 2**20)
@@ -64,70 +69,8 @@ _FRESH = _aten.lift_fresh.default
 _COPIES = frozenset({_aten.clone.default, _aten._to_copy.default, _FRESH})
 _SERVED = _UNINITIALIZED | _FILLED.keys() | _COPIES
 _RESIZE = _aten.resize_.default
-
-# Unsigned container, exponent bits, mantissa bits.
-_FLOATS: Mapping[torch.dtype, tuple[str, int, int]] = {
-    torch.float64: ("u8", 11, 52),
-    torch.float32: ("u4", 8, 23),
-    torch.float16: ("u2", 5, 10),
-    torch.bfloat16: ("u2", 8, 7),
-    torch.float8_e5m2: ("u1", 5, 2),
-}
-
-
-def poison_bytes(poison: bytes, dtype: torch.dtype, *, small: bool = False) -> bytes:
-    """Return the pattern, a function of the call's poison and the dtype alone.
-
-    Half of the floats are NaN, half are huge; integers are far from zero; bools are random.
-    `small`: floats from 1 to 2 and their negatives, integers from 0 to 3, inverted bools. Every
-    element then differs from the other pattern, which reveals reads that NaN would hide.
-    """
-    noise = hashlib.shake_256(poison + str(dtype).encode()).digest(_TILE_BYTES)
-    if dtype.is_complex:
-        dtype = dtype.to_real()
-    if dtype in _FLOATS:
-        floats = _small_floats if small else _wild_floats
-        return bytes(floats(noise, *_FLOATS[dtype]).tobytes())
-    if dtype == torch.float8_e4m3fn:
-        if small:
-            return bytes(_small_floats(noise, "u1", 4, 3).tobytes())
-        raw = np.frombuffer(noise, dtype="u1")
-        # Its only NaNs are 0x7f and 0xff; 0x78 to 0x7e are the largest finite values.
-        return np.where(raw & 0x08, raw | 0x7F, (raw & 0x87) | 0x78).astype("u1").tobytes()
-    if dtype == torch.bool:
-        return ((np.frombuffer(noise, dtype="u1") ^ small) & 1).astype("u1").tobytes()
-    if dtype in (torch.int64, torch.int32, torch.int16, torch.int8):
-        if small:
-            return bytes((np.frombuffer(noise, dtype=f"u{dtype.itemsize}") & 3).tobytes())
-        return bytes(_far_integers(noise, dtype.itemsize).tobytes())
-    return bytes(255 - n for n in noise) if small else noise
-
-
-def _wild_floats(noise: bytes, container: str, exponent: int, mantissa: int) -> Any:
-    raw = np.frombuffer(noise, dtype=container)
-    kind = raw.dtype.type
-    sign = kind(1 << (exponent + mantissa))
-    payload = kind((1 << mantissa) - 1)
-    quiet = kind(((1 << exponent) - 1) << mantissa | 1 << (mantissa - 1))
-    huge = kind(((1 << exponent) - 2) << mantissa)
-    # The lowest exponent bit is noise that neither the sign nor the payload uses.
-    is_nan = (raw >> kind(mantissa)) & kind(1) == 1
-    return ((raw & (sign | payload)) | np.where(is_nan, quiet, huge)).astype(container)
-
-
-def _small_floats(noise: bytes, container: str, exponent: int, mantissa: int) -> Any:
-    raw = np.frombuffer(noise, dtype=container)
-    kind = raw.dtype.type
-    free = kind(1 << (exponent + mantissa) | (1 << mantissa) - 1)
-    one = kind(((1 << (exponent - 1)) - 1) << mantissa)
-    return ((raw & free) | one).astype(container)
-
-
-def _far_integers(noise: bytes, size: int) -> Any:
-    raw = np.frombuffer(noise, dtype=f"i{size}")
-    top = raw.dtype.type(1 << (8 * size - 2))
-    # The two upper bits become 01 or 10: at least a quarter of the range away from zero.
-    return np.where(raw < 0, raw & ~top, raw | top).astype(f"i{size}")
+# What a resize of memory that is not PyTorch's own says.
+_NOT_RESIZABLE = "storage that is not resizable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +87,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     Attributes:
         held_bytes: how much the held allocations take.
+        shared: the allocations in the judge's memory, whose bands it reads itself.
     """
 
     def __init__(
@@ -153,16 +97,20 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         small_poison: bool = False,
         small_guards: bool = False,
         most_bytes: int = _HELD_BYTES,
+        memory: SharedMemory | None = None,
         observe: Callable[[Any, Sequence[Any]], None] | None = None,
     ) -> None:
         """Guard with this poison.
 
-        Allocations are held until the end, or until they take more than `most_bytes` together;
-        `observe` receives each operator and its arguments.
+        Allocations come from the judge's `memory`. Beyond it they are held until the end, or until
+        they take more than `most_bytes` together; `observe` receives each operator and its
+        arguments.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self._observe = observe
-        self._poison = poison
+        self._memory = memory
+        self.shared: list[GuardedAllocation] = []
+        self._poison = bytes(poison)
         self._small_poison = small_poison
         self._small_guards = small_guards
         self._ribbons: dict[tuple[torch.dtype, torch.device, bool], torch.Tensor] = {}
@@ -179,12 +127,12 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def prime_cuda(self, device: torch.device) -> None:
         """Poison what the CUDA caching allocator will return, for allocations not seen here."""
-        ribbon = self._ribbon(torch.float32, device, small=self._small_poison)
+        pattern = self._ribbon(torch.float32, device, small=self._small_poison)
         blocks = [
             torch.empty(n, dtype=torch.uint8, device=device) for n in _SIZE_CLASSES for _ in "12"
         ]
         for block in blocks:
-            fill(block, ribbon)
+            fill(block, pattern)
 
     def _allocate(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor:
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
@@ -193,30 +141,37 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if plan is None:
             return func(*args, **kwargs)  # type: ignore[no-any-return]
         size = _extent(plan) * plan.itemsize
-        memory = torch.empty(
-            _BAND_BEFORE + size + _BAND_AFTER + ALIGNMENT,
-            dtype=torch.uint8,
-            device=device,
-            pin_memory=bool(kwargs.get("pin_memory")),
-        )
-        shift = -memory.data_ptr() % ALIGNMENT
-        memory = memory[shift : memory.numel() - ALIGNMENT + shift]
-        middle = memory[_BAND_BEFORE : _BAND_BEFORE + size].view(plan.dtype)
+        pinned = bool(kwargs.get("pin_memory"))
+        place = None
+        if self._memory is not None and device.type == "cpu" and not pinned:
+            place = self._memory.take(BAND_BEFORE + size + BAND_AFTER)
+        if self._memory is not None and place is not None:
+            memory = self._memory.at(place, BAND_BEFORE + size + BAND_AFTER)
+        else:
+            memory = _own_memory(BAND_BEFORE + size + BAND_AFTER, device, pinned=pinned)
+        middle = memory[BAND_BEFORE : BAND_BEFORE + size].view(plan.dtype)
         made = middle.as_strided(plan.size(), plan.stride())
         fresh = func in _UNINITIALIZED
         if fresh:
             # Compare everything at once: usually bands and contents have one pattern.
             fill(memory, self._ribbon(plan.dtype, device, small=self._small_poison))
         if not fresh or self._small_poison != self._small_guards:
-            ribbon = self._ribbon(plan.dtype, device, small=self._small_guards)
-            memory[:_BAND_BEFORE].copy_(ribbon[:_BAND_BEFORE])
-            phase = (_BAND_BEFORE + size) % _TILE_BYTES
-            memory[-_BAND_AFTER:].copy_(ribbon[phase : phase + _BAND_AFTER])
+            bands = self._ribbon(plan.dtype, device, small=self._small_guards)
+            memory[:BAND_BEFORE].copy_(bands[:BAND_BEFORE])
+            phase = phase_after(size)
+            memory[-BAND_AFTER:].copy_(bands[phase : phase + BAND_AFTER])
         if func in _FILLED:
             _FILLED[func](made, args)
         elif not fresh:
             made.copy_(args[0], non_blocking=bool(kwargs.get("non_blocking")))
-        self._hold(memory, made)
+        name = f"{_name(made.dtype)}{list(made.shape)} #{self._count}"
+        self._count += 1
+        emulation.allocated(name, made)
+        if place is None:
+            self._hold(name, memory, made.dtype)
+        else:
+            dtype = _name(made.dtype)
+            self.shared.append(GuardedAllocation(name=name, dtype=dtype, start=place, size=size))
         return made
 
     def _plan(
@@ -249,22 +204,21 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _ribbon(self, dtype: torch.dtype, device: torch.device, *, small: bool) -> torch.Tensor:
         key = (dtype, device, small)
         if key not in self._ribbons:
-            tile = poison_bytes(self._poison, dtype, small=small)
-            pattern = bytearray(tile * _RIBBON_TILES)
+            pattern = bytearray(ribbon(self._poison, _name(dtype), small=small))
             self._ribbons[key] = torch.frombuffer(pattern, dtype=torch.uint8).to(device)
         return self._ribbons[key]
 
-    def _hold(self, memory: torch.Tensor, made: torch.Tensor) -> None:
-        name = f"{str(made.dtype).removeprefix('torch.')}{list(made.shape)} #{self._count}"
-        self._count += 1
-        emulation.allocated(name, made)
-        self._held.append(_Allocation(name=name, memory=memory, dtype=made.dtype))
+    def _hold(self, name: str, memory: torch.Tensor, dtype: torch.dtype) -> None:
+        self._held.append(_Allocation(name=name, memory=memory, dtype=dtype))
         self.held_bytes += memory.numel()
         while self.held_bytes > self._most_bytes and len(self._held) > 1:
             self._release(1)
 
     def _let_go(self, tensor: torch.Tensor) -> None:
-        """Check a tensor's bands early: a resize may overwrite them."""
+        """Check a tensor's bands early, or leave them behind: a resize may overwrite them."""
+        if self._is_shared(tensor):
+            _move(tensor)
+            return
         start = tensor.untyped_storage().data_ptr()
         for held in self._held:
             if held.memory.untyped_storage().data_ptr() == start:
@@ -272,6 +226,21 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._held.appendleft(held)
                 self._release(1)
                 return
+
+    def _moved(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Move what an operator writes out of the judge's memory; return whether any lay there."""
+        written = [
+            args[position] if position < len(args) else kwargs.get(parameter.name)
+            for position, parameter in enumerate(func._schema.arguments)
+            if parameter.alias_info is not None and parameter.alias_info.is_write
+        ]
+        there = [v for v in written if isinstance(v, torch.Tensor) and self._is_shared(v)]
+        for tensor in there:
+            _move(tensor)
+        return bool(there)
+
+    def _is_shared(self, tensor: torch.Tensor) -> bool:
+        return self._memory is not None and self._memory.place_of(tensor.data_ptr()) is not None
 
     def _release(self, count: int) -> None:
         """Check the bands of the oldest `count` allocations, and release them."""
@@ -286,16 +255,15 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for allocation, pair in zip(old, sides, strict=True):
             before, after = (next(seen) if isinstance(f, torch.Tensor) else f for f in pair)
             if not (before and after):
-                side = "before" if after else "after" if before else "before and after"
-                self._hits.append(f"{allocation.name}, {side} it")
+                self._hits.append(f"{allocation.name}, {side_of(before, after)} it")
 
     def _bands(self, held: _Allocation) -> tuple[bool | torch.Tensor, bool | torch.Tensor]:
         """Return whether the bands before and after an allocation are unchanged."""
         memory, size = held.memory, held.memory.numel()
-        ribbon = self._ribbon(held.dtype, memory.device, small=self._small_guards)
+        bands = self._ribbon(held.dtype, memory.device, small=self._small_guards)
         return (
-            _is_intact(memory, 0, _BAND_BEFORE, ribbon),
-            _is_intact(memory, size - _BAND_AFTER, size, ribbon),
+            _is_intact(memory, 0, BAND_BEFORE, bands),
+            _is_intact(memory, size - BAND_AFTER, size, bands),
         )
 
 
@@ -313,11 +281,39 @@ def _dispatch(
         return guard._allocate(func, args, dict(kwargs or {}))
     if func is _RESIZE:
         guard._let_go(args[0])
+    try:
+        return func(*args, **(kwargs or {}))
+    except RuntimeError as error:
+        # An operator resizes what it writes before it computes anything.
+        if _NOT_RESIZABLE not in str(error) or not guard._moved(func, args, kwargs or {}):
+            raise
     return func(*args, **(kwargs or {}))
 
 
 # In the class body, torch would wrap it so that its first call imports all of torch._dynamo.
 Guard.__torch_dispatch__ = _dispatch  # type: ignore[assignment,method-assign]
+
+
+def _own_memory(size: int, device: torch.device, *, pinned: bool) -> torch.Tensor:
+    """Return aligned memory of this process."""
+    memory = torch.empty(size + ALIGNMENT, dtype=torch.uint8, device=device, pin_memory=pinned)
+    shift = -memory.data_ptr() % ALIGNMENT
+    return memory[shift : shift + size]
+
+
+def _move(tensor: torch.Tensor) -> None:
+    """Give a tensor memory of this process, which may grow."""
+    offset = tensor.storage_offset()
+    own: Any = tensor.untyped_storage()
+    # One whose resize has failed has its new sizes already.
+    reached = (offset + _extent(tensor)) * tensor.itemsize if tensor.numel() else 0
+    copy = own.clone()
+    copy.resize_(max(copy.nbytes(), reached))
+    tensor.set_(copy, offset, tensor.size(), tensor.stride())
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _is_ordinary(tensor: torch.Tensor) -> bool:
@@ -333,24 +329,24 @@ def _extent(plan: torch.Tensor) -> int:
 
 
 def _is_intact(
-    memory: torch.Tensor, start: int, end: int, ribbon: torch.Tensor
+    memory: torch.Tensor, start: int, end: int, pattern: torch.Tensor
 ) -> bool | torch.Tensor:
-    """Return whether a band equals the ribbon; on a device as a tensor, without a wait."""
-    phase = start % _TILE_BYTES
-    found, expected = memory[start:end], ribbon[phase : phase + end - start]
+    """Return whether a band equals the pattern; on a device as a tensor, without a wait."""
+    phase = start % TILE_BYTES
+    found, expected = memory[start:end], pattern[phase : phase + end - start]
     if memory.device.type == "cpu":
         # Comparing bytes is several times faster than torch.equal.
         return bool(found.numpy().tobytes() == expected.numpy().tobytes())
     return (found == expected).all()
 
 
-def fill(memory: torch.Tensor, ribbon: torch.Tensor) -> None:
+def fill(memory: torch.Tensor, pattern: torch.Tensor) -> None:
     """Repeat a flat pattern over flat memory."""
-    whole = memory.numel() // ribbon.numel()
-    cut = whole * ribbon.numel()
+    whole = memory.numel() // pattern.numel()
+    cut = whole * pattern.numel()
     if whole:
-        memory[:cut].view(whole, ribbon.numel()).copy_(ribbon.expand(whole, -1))
-    memory[cut:].copy_(ribbon[: memory.numel() - cut])
+        memory[:cut].view(whole, pattern.numel()).copy_(pattern.expand(whole, -1))
+    memory[cut:].copy_(pattern[: memory.numel() - cut])
 
 
 @contextmanager
@@ -380,5 +376,5 @@ def numpy_poisoned(poison: bytes, *, small: bool = False) -> Iterator[None]:
 def _numpy_pattern(poison: bytes, dtype: np.dtype[Any], count: int, *, small: bool) -> Any:
     name = "bool" if dtype.kind == "b" else dtype.name
     kind = getattr(torch, name, torch.uint8)
-    tile = np.frombuffer(poison_bytes(poison, kind, small=small), dtype=dtype)
+    tile = np.frombuffer(poison_bytes(poison, _name(kind), small=small), dtype=dtype)
     return np.resize(tile, count)

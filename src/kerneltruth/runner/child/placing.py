@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from kerneltruth.runner import emulation
-from kerneltruth.runner.arguments import RepeatedArgument, TensorArgument
+from kerneltruth.runner.arguments import KeptArgument, RepeatedArgument, TensorArgument
 from kerneltruth.runner.child.guards import fill
+from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, Rows, TensorResult
 from kerneltruth.runner.unsupported import UnsupportedError
 
@@ -22,6 +23,8 @@ _ALIGNMENT = 512
 # A reference's results may include the state of a large model; more would be a flood.
 _MOST_RESULTS = 1024
 _REPR = 200
+# NumPy, with which the judge reads results, knew no more until its second version.
+_MOST_DIMS = 32
 # Reading these runs no code of the candidate's. A subclass could run code after the guards were
 # checked and the clock stopped.
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -35,6 +38,21 @@ _base = torch._C.TensorBase
 # Looked up before a candidate could replace them.
 _as_subclass, _detach, _layout = _base.as_subclass, _base.detach, _base.layout.__get__  # type: ignore[attr-defined]
 _mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", "__name__"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Where:
+    """What results may share memory with; see `collect`."""
+
+    inputs: Sequence[PlacedInput] = ()
+    memory: SharedMemory | None = None
+    copied: bool = True
+
+    def place(self, address: int, dtype: str, dims: int) -> int | None:
+        """Return where in the judge's memory a plain tensor begins, if the judge can read it."""
+        if self.memory is None or dtype not in ITEMSIZE or dims > _MOST_DIMS:
+            return None
+        return self.memory.place_of(address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +81,19 @@ def place(argument: TensorArgument, device: torch.device) -> PlacedInput:
     return PlacedInput(
         name=argument.name,
         view=elements.as_strided(argument.shape, argument.strides, offset),
+        buffer=buffer,
+        shown=argument.shown,
+    )
+
+
+def place_kept(argument: KeptArgument, memory: SharedMemory) -> PlacedInput:
+    """Return an input where it lies in the judge's memory."""
+    dtype = dtype_of(argument.dtype)
+    buffer = memory.at(argument.start, argument.size)
+    elements = buffer[: argument.size - argument.size % dtype.itemsize].view(dtype)
+    return PlacedInput(
+        name=argument.name,
+        view=elements.as_strided(argument.shape, argument.strides, argument.offset),
         buffer=buffer,
         shown=argument.shown,
     )
@@ -110,14 +141,21 @@ def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
 
 
 def collect(
-    values: Sequence[Any], inputs: Sequence[PlacedInput], *, arrays: bool
+    values: Sequence[Any],
+    inputs: Sequence[PlacedInput],
+    *,
+    arrays: bool,
+    memory: SharedMemory | None = None,
+    copied: bool = True,
 ) -> tuple[Result, ...]:
     """Return the `leaves` of what the entry returned, as results.
 
     NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Runs without the facade, but
-    a result has the device that the candidate was shown.
+    a result has the device that the candidate was shown. Unless `copied`, results that lie in the
+    judge's memory come without data.
     """
-    return tuple(_result(value, inputs, arrays=arrays) for value in values)
+    where = _Where(inputs=inputs, memory=memory, copied=copied)
+    return tuple(_result(value, where, arrays=arrays) for value in values)
 
 
 def collect_rows(values: Sequence[Any], rows: Rows) -> tuple[Result, ...]:
@@ -133,7 +171,7 @@ def _rows_of(value: Any, rows: Rows) -> Result:
         return OtherResult(type="Tensor", text=f"a tensor of the shape {list(tensor.shape)}")
     ranges = zip(rows.starts, rows.counts, strict=True)
     kept = torch.cat([tensor.narrow(0, start, count) for start, count in ranges])
-    return _result(kept, (), arrays=False)
+    return _result(kept, _Where(), arrays=False)
 
 
 def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str | None, ...]:
@@ -196,33 +234,44 @@ def _is_named_tuple(kind: type) -> bool:
     return not any(name in names for names in own for name in _READING)
 
 
-def _result(value: Any, inputs: Sequence[PlacedInput], *, arrays: bool) -> Result:
+def _result(value: Any, where: _Where, *, arrays: bool) -> Result:
     if arrays and is_array(value):
-        return _array_result(np.asarray(value), inputs)
+        return _array_result(np.asarray(value), where)
     tensor = plain(value)
     if tensor is None or tensor.is_meta or tensor.is_quantized:
         return _other(value)
     name = str(tensor.dtype).removeprefix("torch.")
+    place = None
+    if not (tensor.is_conj() or tensor.is_neg()):
+        place = where.place(tensor.data_ptr(), name, tensor.ndim)
+    copied = name in ITEMSIZE and (place is None or where.copied)
     return TensorResult(
         dtype=name,
         shape=tuple(tensor.shape),
         strides=tuple(tensor.stride()),
         device=str(emulation.claimed_device(value)),
-        data=raw_bytes(tensor) if name in ITEMSIZE else b"",
-        alias=_alias(tensor.data_ptr(), _steps(tensor), inputs),
+        data=raw_bytes(tensor) if copied else b"",
+        alias=_alias(tensor.data_ptr(), _steps(tensor), where.inputs) if place is None else None,
+        place=place,
     )
 
 
-def _array_result(array: Any, inputs: Sequence[PlacedInput]) -> TensorResult:
+def _array_result(array: Any, where: _Where) -> TensorResult:
     name = array.dtype.name
     steps = list(zip(array.shape, array.strides, strict=True))
+    place = None
+    if array.dtype.isnative and not any(s % array.itemsize for s in array.strides):
+        place = where.place(array.ctypes.data, name, array.ndim)
+    copied = name in ITEMSIZE and (place is None or where.copied)
+    own = [*steps, (2, array.itemsize)]
     return TensorResult(
         dtype=name,
         shape=tuple(array.shape),
         strides=tuple(s // array.itemsize for s in array.strides),
         device="cpu",
-        data=array.astype(array.dtype.newbyteorder("=")).tobytes() if name in ITEMSIZE else b"",
-        alias=_alias(array.ctypes.data, [*steps, (2, array.itemsize)], inputs),
+        data=array.astype(array.dtype.newbyteorder("=")).tobytes() if copied else b"",
+        alias=_alias(array.ctypes.data, own, where.inputs) if place is None else None,
+        place=place,
     )
 
 

@@ -20,6 +20,7 @@ import torch
 from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import (
     Argument,
+    KeptArgument,
     RepeatedArgument,
     ScalarArgument,
 )
@@ -35,6 +36,7 @@ from kerneltruth.runner.child import (
     settings,
 )
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
+from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.child.timed_candidate import TimedCandidate
 from kerneltruth.runner.protocol import (
     Binary,
@@ -67,6 +69,7 @@ class Worker:
         self._dry: Any = None
         self._extensions: Any = None
         self._timed: TimedCandidate | None = None
+        self._memory: SharedMemory | None = None
         self._settings = settings.settings()
         # Those that the candidate, or what it calls, did not start.
         self._threads = 0
@@ -131,7 +134,15 @@ class Worker:
 
     def call(self, call: Call) -> Observation:
         """Call the entry once, between guards."""
+        if call.memory is not None:
+            if call.memory.descriptor is not None:
+                self._memory = SharedMemory(call.memory.descriptor, call.memory.size)
+            assert self._memory is not None
+            self._memory.begin(call.memory.room)
         observation = self._called(call)
+        if self._memory is not None:
+            # Once nothing here uses results and arguments any more.
+            observation = replace(observation, used=self._memory.used())
         if call.free_bytes and self._device.type == "cuda" and not observation.dirty:
             # Other children need the memory.
             torch.cuda.empty_cache()
@@ -141,10 +152,12 @@ class Worker:
         start = time.perf_counter()
         inputs: list[placing.PlacedInput] = []
         values: list[Any] = []
+        copied = self._memory is None
         guard = guards.Guard(
             call.poison,
             small_poison=call.small_poison,
             small_guards=call.small_guards,
+            memory=self._memory,
             observe=kernel_work.operator if call.kernels != "run" else None,
         )
         seeding.seed(call.draw)
@@ -162,8 +175,10 @@ class Worker:
             is_cuda = self._load.language == "cuda"
             with kernel_work.extensions() if is_cuda else contextlib.nullcontext():
                 values = self._invoke(arguments, call, guard)
+            # Threads may still write to what the judge would read.
+            copied = self._memory is None or left_threads.count() > self._threads
             with emulation.suspended():
-                observation = self._observed(values, inputs, call.rows)
+                observation = self._observed(values, inputs, call.rows, copied=copied)
                 seen = not is_cuda or kernel_work.has_extensions()
                 work = kernel_work.collect(values, seen=seen)
                 observation = replace(observation, work=work)
@@ -172,9 +187,13 @@ class Worker:
         kernel_work.end()
         try:
             with emulation.suspended():
-                observation = self._completed(observation, inputs, guard)
+                observation = self._completed(observation, inputs, guard, copied=copied)
                 observation = replace(observation, threads_left=left_threads.of_python())
-                if observation.ended == "returned" and left_threads.waited(self._threads):
+                if (
+                    copied
+                    and observation.ended == "returned"
+                    and left_threads.waited(self._threads)
+                ):
                     observation = self._read_again(observation, values, inputs, call.rows)
                     self._threads = max(self._threads, left_threads.count())
         except BaseException as error:
@@ -189,7 +208,7 @@ class Worker:
         rows: Rows | None,
     ) -> Observation:
         """Add what has changed since the observation was made."""
-        results = self._observed(values, inputs, rows).results
+        results = self._observed(values, inputs, rows, copied=True).results
         buffers = {
             p.name: placing.raw_bytes(p.buffer) for p in inputs if p.name in observation.buffers
         }
@@ -233,7 +252,10 @@ class Worker:
     def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
             return timed_worker.offered_scalar(argument)
-        if isinstance(argument, RepeatedArgument):
+        if isinstance(argument, KeptArgument):
+            assert self._memory is not None
+            placed = placing.place_kept(argument, self._memory)
+        elif isinstance(argument, RepeatedArgument):
             placed = placing.place_repeated(argument, self._device)
         else:
             placed = placing.place(argument, self._device)
@@ -283,17 +305,28 @@ class Worker:
             raise UnsupportedError(f"{MEMORY_LACKS}: {_gib(size)} for {_gib(free)} that are free")
 
     def _observed(
-        self, values: Sequence[Any], inputs: list[placing.PlacedInput], rows: Rows | None
+        self,
+        values: Sequence[Any],
+        inputs: list[placing.PlacedInput],
+        rows: Rows | None,
+        *,
+        copied: bool,
     ) -> Observation:
         if self._compiling:
             return Observation(ended="returned")
         if rows is not None:
             return Observation(ended="returned", results=placing.collect_rows(values, rows))
         arrays = self._load.language == "numpy"
-        return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
+        results = placing.collect(values, inputs, arrays=arrays, memory=self._memory, copied=copied)
+        return Observation(ended="returned", results=results)
 
     def _completed(
-        self, observation: Observation, inputs: list[placing.PlacedInput], guard: guards.Guard
+        self,
+        observation: Observation,
+        inputs: list[placing.PlacedInput],
+        guard: guards.Guard,
+        *,
+        copied: bool,
     ) -> Observation:
         """Add observations from memory and recorders, unless the device cannot be read any more."""
         if self._launches is not None:
@@ -304,8 +337,9 @@ class Worker:
             return observation
         return replace(
             observation,
-            buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown},
+            buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown and copied},
             guards_hit=guard.hits(),
+            allocations=tuple(guard.shared),
             accesses=emulation.collect(),
         )
 

@@ -1,0 +1,158 @@
+"""Children that lie about their memory, and honest ones that keep some from call to call."""
+
+import time
+
+import pytest
+from children import call, floats, vector
+
+pytestmark = pytest.mark.processes
+
+BEYOND = """
+    y = torch.empty(4)
+    y.as_strided((1,), (1,), y.storage_offset() + 4).zero_()
+    return y.zero_()
+"""
+SETUP = "import torch\nfrom kerneltruth.runner.child import guards, placing\n"
+
+
+def test_an_overwritten_input_is_seen_though_the_child_shows_another(opened):
+    session = opened(
+        f"{SETUP}placing.raw_bytes = lambda tensor: bytes(8)\ndef f(x): return x.zero_().clone()"
+    )
+    assert floats(call(session, vector(1.0, 2.0)).buffers["x"]) == (0.0, 0.0)
+
+
+def test_a_shared_memory_is_named_though_the_child_hides_it(opened):
+    session = opened(f"{SETUP}placing._alias = lambda *a: None\ndef f(x): return x[1:]")
+    assert call(session, vector(1.0, 2.0)).results[0].alias == "x"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "guards.Guard.hits = lambda self: ()",
+        "guards.ribbon = lambda *a, **k: bytes(2**17)",
+        "guards.fill = lambda *a: None",
+    ],
+)
+def test_a_write_beyond_an_allocation_is_seen_though_the_childs_guards_are_patched(opened, patch):
+    seen = call(opened(f"{SETUP}{patch}\ndef f(x):{BEYOND}"), vector(0.0))
+    assert len(seen.guards_hit) == 1
+    assert seen.guards_hit[0].startswith("float32[4] #0, ")
+
+
+def test_results_that_lie_elsewhere_are_not_among_the_guarded(opened):
+    seen = call(opened("import torch\ndef f(x): return x + 1, x.clone(), x"), vector(1.0))
+    assert seen.guarded == (1, 2)
+    assert [floats(r.data) for r in seen.results] == [(2.0,), (1.0,), (1.0,)]
+
+
+def test_one_memory_for_the_results_of_all_calls_is_seen(opened):
+    session = opened(
+        "made = []\ndef f(x):\n    made.append(x.clone())\n    return made[0].copy_(x)"
+    )
+    assert [call(session, vector(n)).reused for n in (1.0, 2.0, 3.0)] == [(), (0,), (0,)]
+
+
+@pytest.mark.parametrize("returned", ["made[0].copy_(x).clone()", "made[0].copy_(x) + 0"])
+def test_memory_may_be_kept_for_what_is_not_returned(opened, returned):
+    session = opened(f"made = []\ndef f(x):\n    made.append(x.clone())\n    return {returned}")
+    for n in (1.0, 2.0, 3.0):
+        seen = call(session, vector(n))
+        assert (floats(seen.results[0].data), seen.reused) == ((n,), ())
+        assert (seen.inputs_changed, seen.results_changed) == ((), False)
+
+
+def test_what_is_kept_of_earlier_calls_holds_what_it_held(opened):
+    session = opened(
+        """
+        import torch
+        kept = []
+        def f(x):
+            kept.extend([x, x.clone(), torch.full((3000,), float(x))])
+            return torch.stack([t.flatten()[-1] for t in kept])
+        """
+    )
+    expected = ()
+    for n in (1.0, 2.0, 3.0, 4.0):
+        expected += (n,) * 3
+        assert floats(call(session, vector(n)).results[0].data) == expected
+
+
+def test_much_that_is_kept_leaves_room_for_later_calls(opened):
+    session = opened(
+        """
+        import torch
+        kept = []
+        def f(x):
+            kept.append(torch.full((2**23,), float(x)))
+            return torch.stack([t[-1] for t in kept] + [x[0]]).clone()
+        """
+    )
+    for n in range(1, 10):
+        seen = call(session, vector(float(n)))
+        assert floats(seen.results[0].data) == (*map(float, range(1, n + 1)), float(n))
+        assert seen.guarded == (0,)
+
+
+def test_what_is_written_long_after_a_call_is_seen_before_the_next(opened):
+    session = opened(
+        """
+        import threading
+        def f(x):
+            y = x.clone()
+            if float(x) == 1:
+                threading.Timer(0.3, lambda: (x.zero_(), y.zero_())).start()
+            return y
+        """
+    )
+    seen = call(session, vector(1.0))
+    assert (seen.inputs_changed, seen.results_changed) == ((), False)
+    time.sleep(0.4)
+    seen = call(session, vector(2.0))
+    assert (seen.inputs_changed, seen.results_changed) == (("x",), True)
+
+
+def test_a_child_cannot_cut_the_memory_off(opened):
+    session = opened(
+        """
+        import os
+        def f(x):
+            for name in os.listdir("/proc/self/fd"):
+                try:
+                    os.ftruncate(int(name), 0)
+                except OSError:
+                    pass
+            return x.clone()
+        """
+    )
+    for n in (1.0, 2.0):
+        assert floats(call(session, vector(n)).results[0].data) == (n,)
+
+
+def test_a_process_that_a_call_leaves_behind_cannot_change_what_was_read(opened):
+    session = opened(
+        """
+        import os, time
+        def f(x):
+            y = x.clone()
+            if os.fork() == 0:
+                time.sleep(0.1)
+                y.zero_()
+                os._exit(0)
+            return y
+        """
+    )
+    seen = call(session, vector(1.0))
+    time.sleep(0.2)
+    assert floats(seen.results[0].data) == (1.0,)
+    assert call(session, vector(1.0)).results_changed
+
+
+def test_a_candidate_loaded_after_another_gets_memory_of_its_own(opened):
+    from dataclasses import replace
+
+    session = opened("def f(x): return x.clone()")
+    call(session, vector(1.0))
+    session.load_instead(replace(session.candidate, source="def f(x): return x.clone() * 2"))
+    assert floats(call(session, vector(2.0)).results[0].data) == (4.0,)
