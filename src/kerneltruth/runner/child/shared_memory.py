@@ -5,12 +5,18 @@ The judge reads it by itself. What the child says of it is where things lie, and
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import mmap
 import weakref
 
 import torch
 
 from kerneltruth.runner.gaps import Gaps
+
+# From <malloc.h>.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES = 32 * 2**20
 
 
 class SharedMemory:
@@ -23,6 +29,7 @@ class SharedMemory:
         self._gaps = Gaps(())
         # By where they begin: what each tensor keeps alive, and its end.
         self._given: dict[int, tuple[weakref.ref[memoryview], int]] = {}
+        _keep_freed_memory()
 
     def begin(self, room: tuple[int, ...]) -> None:
         """Begin a call whose allocations have this room."""
@@ -49,3 +56,15 @@ class SharedMemory:
         """Return what tensors still use: where each piece begins and ends."""
         self._given = {s: given for s, given in self._given.items() if given[0]() is not None}
         return tuple(n for start, (_, end) in self._given.items() for n in (start, end))
+
+
+def _keep_freed_memory() -> None:
+    """Make malloc keep large pieces that are freed, where it can.
+
+    It learns to when large buffers are freed, and here none are. Without, each temporary of the
+    interpreter's begins with page faults.
+    """
+    with contextlib.suppress(AttributeError):
+        malloc = ctypes.CDLL(None).mallopt
+        malloc(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        malloc(_M_TRIM_THRESHOLD, 2 * _KEPT_BYTES)
