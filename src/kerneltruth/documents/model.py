@@ -20,6 +20,10 @@ from kerneltruth import __version__
 from kerneltruth.errors import InternalError, UserError
 
 SCHEMA = 2
+# What reading a document may take beside its text.
+_MOST_BYTES = 250 * 2**20
+# What a value takes at most: a dict of one key, with its place in what holds it; a short text.
+_CONTAINER, _ITEM = 200, 64
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -81,6 +85,22 @@ def parse(kind: type[T], data: object) -> T:
         raise UserError(f"no valid {_name(kind)}: {reason}") from error
 
 
+def loads(text: str | bytes | bytearray) -> typing.Any:
+    """Read the JSON that anyone may have written.
+
+    Raises:
+        ValueError: it is none, or takes far more memory than its text.
+    """
+    signs = ("[", "{", ",") if isinstance(text, str) else (b"[", b"{", b",")
+    lists, objects, items = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
+    if (lists + objects) * _CONTAINER + items * _ITEM > _MOST_BYTES:
+        raise ValueError(f"it holds over {_MOST_BYTES >> 20} MiB of values")
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
 def plain(value: object) -> Json:
     """Turn a model, a dataclass or a container into JSON's own types."""
     return _finite(msgspec.to_builtins(value, enc_hook=_as_builtin))
@@ -115,10 +135,10 @@ def updated(
         raise UserError(f"{what} has no schema number (found {schema!r:.40})")
     if schema > newest:
         writer = data.get("version")
-        by = f" by kerneltruth {writer}" if isinstance(writer, str) else ""
+        by = f" by kerneltruth {' '.join(writer.split()):.40}" if isinstance(writer, str) else ""
         raise UserError(
-            f"{what} was written{by} with schema {schema}, and kerneltruth {__version__} reads up "
-            f"to {newest}; upgrade kerneltruth"
+            f"{what} was written{by} with schema {schema!r:.40}, and kerneltruth {__version__} "
+            f"reads up to {newest}; upgrade kerneltruth"
         )
     document = dict(data)
     for step in range(schema, newest):

@@ -30,6 +30,8 @@ _BY_CHILD = {
     "lost",
 }
 _SIGNED_63 = 2**63
+# PyTorch's own operations take up to 64.
+_MOST_DIMS = 1024
 
 
 def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> Observation:
@@ -85,7 +87,11 @@ def _type_check(kind: Any) -> Callable[[Any], bool]:
     if kind is int:
         return lambda value: type(value) is int and -_SIGNED_63 <= value < _SIGNED_63
     if kind is float:
-        return lambda value: isinstance(value, int | float)
+        # No float holds a larger int.
+        return lambda value: (
+            isinstance(value, float)
+            or (isinstance(value, int) and -_SIGNED_63 <= value < _SIGNED_63)
+        )
     if isinstance(kind, type) and is_dataclass(kind):
         fields = _fields(kind)
         return lambda value: (
@@ -95,7 +101,8 @@ def _type_check(kind: Any) -> Callable[[Any], bool]:
 
 
 def _check_result(result: TensorResult, *, kept: bool) -> None:
-    _need(all(n >= 0 for n in result.shape), "shape")
+    # The product of a million sizes would take minutes.
+    _need(len(result.shape) <= _MOST_DIMS and all(n >= 0 for n in result.shape), "shape")
     _need(len(result.strides) == len(result.shape), "strides")
     _need(result.place is None or (kept and result.dtype in ITEMSIZE), "place")
     if result.place is not None and not result.data:

@@ -27,6 +27,8 @@ LARGEST_ANSWER = 2 * 2**30
 LARGEST_HEADER = 2 * 2**20
 _CHUNK = 2**20
 _LAST_WORDS_S = 2.0
+# A message may take this much longer than its deadline to pass, however slowly a child does it.
+_ARRIVAL_S = 10.0
 _KILL_S = 15.0
 
 
@@ -41,8 +43,17 @@ class Ended(Exception):
 class Link:
     """Talks to one child. Not usable after `Ended`, other than to `kill` it."""
 
-    def __init__(self, wire: socket.socket, channel: socket.socket, output: int) -> None:
+    def __init__(
+        self,
+        wire: socket.socket,
+        channel: socket.socket,
+        output: int,
+        *,
+        arrival_s: float = _ARRIVAL_S,
+    ) -> None:
+        """Take over the descriptors; a message may pass for `arrival_s` after its deadline."""
         self._wire, self._channel, self._output = wire, channel, output
+        self._arrival_s = arrival_s
         wire.setblocking(False)
         channel.setblocking(False)
         os.set_blocking(output, False)
@@ -107,9 +118,10 @@ class Link:
 
     def _send(self, rest: memoryview, files: list[int], deadline: float) -> None:
         self._poll.modify(self._wire, select.POLLOUT)
+        until = self._until(deadline)
         try:
             while rest:
-                if not self._step(deadline):
+                if not self._step(deadline, until):
                     continue
                 try:
                     # Files go with the first bytes.
@@ -128,6 +140,7 @@ class Link:
         Raises:
             Ended: the child died, took too long, printed too much, or broke the protocol.
         """
+        until = self._until(deadline)
 
         def read(count: int) -> bytearray:
             # Space grows as bytes arrive: a length that a child claims costs the judge nothing.
@@ -135,7 +148,7 @@ class Link:
             while have < count:
                 if have == len(data):
                     data += bytes(min(have, count - have))
-                if self._step(deadline):
+                if self._step(deadline, until):
                     have += self._received(data, have)
             return data
 
@@ -196,22 +209,27 @@ class Link:
             os.close(self._output)
             self._output = -1
 
-    def _step(self, deadline: float) -> bool:
+    def _until(self, deadline: float) -> float:
+        """Return when a message must have passed; one may have waited for us past its deadline."""
+        return max(deadline, self.now()) + self._arrival_s
+
+    def _step(self, deadline: float, until: float) -> bool:
         """Wait for events; return True when the wire is ready."""
-        left = 0.0 if self._death else deadline - self.now()
-        ready = {d for d, _ in self._poll.poll(max(0.0, left) * 1000)}
+        now = self.now()
+        wait_s = 0.0 if self._death else max(0.0, deadline - now)
+        ready = {d for d, _ in self._poll.poll(wait_s * 1000)}
         if self._closed:
             raise Ended(Observation(ended="died", message="ended by the judge"))
         if self._output in ready and not self._drain():
             self._poll.unregister(self._output)
         if self._channel.fileno() in ready and not self._gone:
             self._read_packet()
-        if self._wire.fileno() in ready:
+        # First, because an answer sent before the end still counts.
+        if self._wire.fileno() in ready and now < until:
             return True
-        # Last, because an answer sent before the end still counts.
         if self._death is not None:
             raise Ended(self._death)
-        if not ready and left <= 0:
+        if now >= deadline:
             raise Ended(Observation(ended="timeout"))
         return False
 
@@ -238,23 +256,19 @@ class Link:
             return
         except ConnectionError:
             data = b""
-        if not data:
-            self._gone = True
-            with contextlib.suppress(KeyError):
-                self._poll.unregister(self._channel)
-            lost = Observation(ended="lost", message="the warden of the child is gone")
-            self._death = self._death or lost
-            return
-        packet = _packet(data)
+        # One that has ended the tree says no more.
+        packet = _packet(data or b'{"gone": 0}')
         if "child" in packet:
             with self._stops:
                 self.pid = int(packet["child"])
                 if self._paused_since is not None:
                     self._signal(signal.SIGSTOP)
-        if "gone" in packet:
-            self._gone = True
         # The first reason stands: a child killed for taking too much then dies by a signal.
         self._death = self._death or _end(packet)
+        if "gone" in packet:
+            self._gone = True
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(self._channel)
 
     def _hung_up(self) -> None:
         """The wire is closed at the other end: wait for the warden's reason.
@@ -301,4 +315,6 @@ def _end(packet: dict[str, int | str]) -> Observation | None:
         return Observation(ended="died", signal=number, message=f"killed by {name}")
     if "code" in packet:
         return Observation(ended="died", message=f"exited on its own with code {packet['code']}")
+    if "gone" in packet:
+        return Observation(ended="lost", message="the warden of the child is gone")
     return None

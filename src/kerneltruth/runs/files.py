@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from kerneltruth.documents.model import loads
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.regular_file import read_regular
 
@@ -30,10 +30,10 @@ def read_json(path: Path) -> Any:
         UserError: the file cannot be read, is too large, or is not JSON.
     """
     try:
-        return json.loads(read_regular(path).decode("utf-8"))
+        return loads(read_regular(path).decode("utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         reason = str(error).splitlines()[0]
         raise UserError(
             f"{path} is damaged ({reason}); restore it, or judge the kernel again"

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
-from kerneltruth.documents.model import Json, dumps, plain
+from kerneltruth.documents.model import Json, dumps, loads, plain
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.runner.regular_file import MOST_BYTES, open_regular
 from kerneltruth.runs.files import write_all, writing
@@ -203,7 +203,7 @@ def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
 
 def _parsed(raw: bytes) -> dict[str, Json] | None:
     try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
+        line = loads(raw)
+    except ValueError:
         return None
     return line if isinstance(line, dict) and isinstance(line.get("key"), str) else None

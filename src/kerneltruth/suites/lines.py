@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from kerneltruth.documents.model import loads
 from kerneltruth.errors import UserError
+from kerneltruth.runner.regular_file import open_regular
 from kerneltruth.suites.submission import Broken
 
 MAX_LINE_BYTES = 16 * 2**20
-MAX_JSON_BYTES = 512 * 2**20
+MAX_JSON_BYTES = 64 * 2**20
 
 
 def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, object]] | Broken]:
@@ -20,7 +21,7 @@ def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, object]
         UserError: the file cannot be opened.
     """
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; name a readable file") from error
     with file:
@@ -46,8 +47,8 @@ def _object(raw: bytes, where: str) -> tuple[str, dict[str, object]] | Broken:
 
 def _parsed(text: str, origin: str) -> dict[str, object] | Broken:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = loads(text)
+    except ValueError as error:
         return Broken(origin=origin, reason=f"not JSON: {error}")
     if not isinstance(value, dict):
         return Broken(origin=origin, reason=f"not an object but {type(value).__name__}")
@@ -57,10 +58,11 @@ def _parsed(text: str, origin: str) -> dict[str, object] | Broken:
 def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
     """Read a text file up to a size, or return why it cannot be read."""
     try:
-        size = path.stat().st_size
-        if size > limit:
-            return Broken(origin=origin, reason=f"{size} bytes; at most {limit} are read")
-        return path.read_bytes().decode("utf-8-sig")
+        with open_regular(path) as file:
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            return Broken(origin=origin, reason=f"over {limit} bytes, which are read at most")
+        return data.decode("utf-8-sig")
     except OSError as error:
         return Broken(origin=origin, reason=f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:

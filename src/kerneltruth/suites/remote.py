@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from kerneltruth.cases.materialize import flat_bytes
+from kerneltruth.documents.model import loads
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.protocol import ITEMSIZE, Observation, TensorResult
 from kerneltruth.runner.session import Session
 
 _POISON = bytes(16)
@@ -59,9 +60,10 @@ class Remote:
         Raises:
             Rejected: there is no answer.
         """
-        (result,) = self._call(request, tensors, deadline_s).results
+        results = self._call(request, tensors, deadline_s).results
+        result = results[0] if len(results) == 1 else None
         try:
-            found = json.loads(bytes(result.data)) if isinstance(result, TensorResult) else None
+            found = loads(bytes(result.data)) if isinstance(result, TensorResult) else None
         except ValueError as error:
             raise Rejected(f"an answer that is not JSON: {error}") from error
         if not isinstance(found, dict):
@@ -131,7 +133,7 @@ def _tensor(result: Any) -> torch.Tensor:
     if not isinstance(result, TensorResult):
         raise Rejected(f"returned {result.noun}, which is neither tensor nor number")
     dtype = getattr(torch, result.dtype, None)
-    if not isinstance(dtype, torch.dtype):
+    if not isinstance(dtype, torch.dtype) or result.dtype not in ITEMSIZE:
         raise Rejected(f"returned a tensor of the dtype {result.dtype}")
     if not result.data:
         return torch.empty(result.shape, dtype=dtype)

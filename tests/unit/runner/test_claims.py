@@ -80,6 +80,7 @@ def test_a_call_that_returned_shows_all_of_its_buffers_or_none():
         {"error": 3},
         {"signal": 9},
         {"seconds": "long"},
+        {"seconds": 10**400},
         {"dirty": 1},
         {"buffers": {"x": bytes(7)}},
         {"buffers": {"y": bytes(8)}},
@@ -94,6 +95,7 @@ def test_a_call_that_returned_shows_all_of_its_buffers_or_none():
         {"results": (replace(RESULT, shape=(-2, -3)),)},
         {"results": (replace(RESULT, shape=(2**70, 0), data=b""),)},
         {"results": (replace(RESULT, strides=(1,)),)},
+        {"results": (replace(RESULT, shape=(9,) * 10**6, strides=(9,) * 10**6),)},
         {"results": (replace(RESULT, dtype=None),)},
         {"results": (replace(RESULT, dtype="complex64"),)},
         {"results": (OtherResult(type="int", text=3),)},
@@ -101,6 +103,7 @@ def test_a_call_that_returned_shows_all_of_its_buffers_or_none():
         {"launches": (replace(LAUNCH, grid=("a",)),)},
         {"binaries": (replace(BINARY, registers="many"),)},
         {"binaries": (replace(BINARY, ok=None),)},
+        {"binaries": (replace(BINARY, seconds=-(10**400)),)},
     ],
 )
 def test_a_malformed_answer_is_refused(change):

@@ -3,7 +3,9 @@
 import os
 import re
 import socket
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from children import CPU, POISON, call, floats, vector
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.link import Ended, Link
+from kerneltruth.runner.protocol import Observation
 from kerneltruth.runner.sandbox import ResourceLimits, processes_beside
+from kerneltruth.runner.wire import _PREFIX, MAGIC, VERSION, encode
 
 pytestmark = pytest.mark.processes
 
@@ -223,6 +227,28 @@ def test_a_large_compile_cache_does_not_stay_on_the_disk(small, size, stays):
     assert Path(place, "it").exists() is stays
 
 
+@pytest.fixture
+def ends():
+    """A link whose messages may pass for 0.2 s more, and the other ends: channel, wire, output."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    wire, far = socket.socketpair()
+    output, printed = os.pipe()
+    link = Link(wire, ours, output, arrival_s=0.2)
+    yield link, theirs, far, printed
+    link.close()
+    theirs.close()
+    far.close()
+    os.close(printed)
+
+
+def ended(link, deadline_s):
+    start = time.monotonic()
+    with pytest.raises(Ended) as end:
+        link.receive(deadline=start + deadline_s)
+    assert time.monotonic() - start < 3
+    return end.value.observation
+
+
 @pytest.mark.parametrize(
     "packet",
     [
@@ -231,20 +257,48 @@ def test_a_large_compile_cache_does_not_stay_on_the_disk(small, size, stays):
         *(b'{"gone": true}', b'{"over": {}}'),
     ],
 )
-def test_a_packet_that_no_warden_sends_loses_the_child(packet):
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    wire, far = socket.socketpair()
-    output, printed = os.pipe()
-    link = Link(wire, ours, output)
-    theirs.send(packet)
-    with pytest.raises(Ended) as end:
-        link.receive(deadline=time.monotonic() + 5)
-    link.close()
-    theirs.close()
-    far.close()
-    os.close(printed)
+def test_a_packet_that_no_warden_sends_loses_the_child(ends, packet):
+    link, channel, _, _ = ends
+    channel.send(packet)
 
-    assert end.value.observation.message == "the warden of the child spoke nonsense"
+    assert ended(link, 5).message == "the warden of the child spoke nonsense"
+
+
+def test_a_child_whose_warden_ends_without_a_reason_is_lost(ends):
+    link, channel, _, _ = ends
+    channel.send(b'{"gone": 1}')
+
+    seen = ended(link, 5)
+    assert (seen.ended, seen.message) == ("lost", "the warden of the child is gone")
+
+
+def dripping(write, data):
+    """A thread that writes byte by byte, until nobody reads."""
+
+    def drip():
+        with suppress(OSError):
+            while True:
+                write(data)
+
+    return threading.Thread(target=drip, daemon=True)
+
+
+@pytest.mark.parametrize("end", ["an answer", "output"])
+def test_what_comes_byte_by_byte_keeps_no_call_beyond_its_deadline(ends, end):
+    link, _, wire, printed = ends
+    wire.send(_PREFIX.pack(MAGIC, VERSION, 2**20, 0))
+    write = wire.send if end == "an answer" else lambda data: os.write(printed, data)
+    dripping(write, b" ").start()
+
+    assert ended(link, 0.2).ended == "timeout"
+
+
+def test_an_answer_that_waited_for_its_reader_counts(ends):
+    link, _, wire, _ = ends
+    wire.send(encode(Observation(ended="raised")))
+    time.sleep(0.3)
+
+    assert link.receive(deadline=time.monotonic() - 0.25).ended == "raised"
 
 
 @pytest.mark.slow

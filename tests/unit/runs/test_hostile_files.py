@@ -1,6 +1,7 @@
 """Whatever a file holds, each reader refuses it in one line or reads it, and stays small."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.ledger import Ledger
 from kerneltruth.runs.parts import load_inputs, load_source
 from kerneltruth.runs.store import RunStore
+from kerneltruth.suites.flashinfer.trace import read_traces
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken, Submission
 
@@ -99,3 +101,55 @@ def test_nested_documents_are_refused(tmp_path, name, depth):
                 load_finding(path)
     assert read.problems == []
     assert read.refusal or name == "results.jsonl"
+
+
+@pytest.mark.parametrize("name", ["f.json", "run.json", "results.jsonl", "answers.jsonl"])
+def test_text_that_takes_many_times_its_size_is_not_parsed(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b'{"key":[' + b"[]," * 2**21 + b"[]]}")
+    with reading(UserError) as read:
+        match name:
+            case "f.json":
+                load_finding(path)
+            case "run.json":
+                RunStore.open(tmp_path, keep=dict)
+            case "results.jsonl":
+                assert Ledger(path, keep=dict).notes
+            case _:
+                (broken,) = read_submissions(path)
+                read.refusal = broken.reason
+    assert read.problems == []
+    assert name == "results.jsonl" or "MiB of values" in read.refusal
+
+
+def test_a_nested_export_is_refused(tmp_path):
+    path = tmp_path / "f.json"
+    nested = "[" * 900 + "]" * 900
+    path.write_text('{"form": "exported finding", "sha256": "0", "x": ' + nested + "}")
+    with reading(UserError) as read:
+        load_finding(path)
+    assert read.problems == []
+    assert "not what `kerneltruth export` wrote" in read.refusal
+
+
+def test_the_writer_of_a_newer_document_is_named_in_one_line(tmp_path):
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps({"schema": 10**400, "version": "3\n" * 99}))
+    with reading(UserError) as read:
+        load_finding(path)
+    assert read.problems == []
+    assert len(read.refusal) < 400
+
+
+def test_verdicts_of_a_peer_in_a_pipe_are_not_waited_for(tmp_path):
+    (tmp_path / "level_1_problem_2_sample_0_kernel.py").write_text("x = 1\n")
+    os.mkfifo(tmp_path / "eval_results.json")
+    (tmp_path / "traces").mkdir()
+    os.mkfifo(tmp_path / "traces" / "t.jsonl")
+
+    broken, submission = read_submissions(tmp_path)
+    assert "a pipe" in broken.reason
+    assert submission.source == "x = 1\n"
+    with reading(UserError) as read:
+        read_traces(tmp_path)
+    assert "a pipe" in read.refusal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -79,5 +81,6 @@ def _add(found: _Seen, status: str, evaluation: Mapping[str, Any]) -> None:
         return
     for values, key in ((found.latencies, "latency_ms"), (found.speedups, "speedup_factor")):
         value = performance.get(key)
-        if isinstance(value, int | float) and value > 0:
-            values.append(float(value))
+        if isinstance(value, int | float) and 0 < value < math.inf:
+            with contextlib.suppress(OverflowError):
+                values.append(float(value))

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from kerneltruth.documents.model import loads
 from kerneltruth.errors import UserError
+from kerneltruth.runner.regular_file import read_regular
 
 META, KERNEL, REFKIT = "meta.json", "kernel.py", "_refkit.py"
 # Where a checkout has the folders.
@@ -107,9 +109,10 @@ def read_kernel(folder: Path) -> CorpusKernel:
 
 def _kernel(file: Path, data: Path) -> CorpusKernel:
     try:
-        meta = msgspec.json.decode(file.read_bytes(), type=Meta)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UserError(f"{file}: {error}; correct it, or leave its folder out") from error
+        meta = msgspec.convert(loads(read_regular(file)), Meta)
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise UserError(f"{file}: {said}; correct it, or leave its folder out") from error
     return CorpusKernel(
         meta=meta,
         folder=file.parent,
@@ -120,10 +123,10 @@ def _kernel(file: Path, data: Path) -> CorpusKernel:
 
 
 def _text(data: Path, name: str, file: Path) -> str:
-    path = (data / name).resolve()
-    if not path.is_relative_to(data.resolve()):
-        raise UserError(f"{file}: {name!r} leads out of the corpus; name a file inside it")
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        path = (data / name).resolve()
+        if not path.is_relative_to(data.resolve()):
+            raise UserError(f"{file}: {name!r} leads out of the corpus; name a file inside it")
+        return read_regular(path).decode()
+    except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot read {name!r}: {error}; put it there") from error

@@ -7,6 +7,7 @@ arguments of `generate_input` are the constants whose sizes vary.
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.errors import UserError
+from kerneltruth.runner.bundle import parsed_text
+from kerneltruth.runner.regular_file import read_regular
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 
 META, SUBMITTED = "task.yml", "custom_kernel"
@@ -129,7 +132,7 @@ def _problem(file: Path) -> GpuModeProblem:
     folder, stated = file.parent, _text(file)
     name = f"{folder.parent.name}/{folder.name}"
     named = _FILE.findall(stated)
-    files = {n: _text(folder / s) for n, s in named if n not in ("eval.py", "submission.py")}
+    files = {n: _beside(folder, s) for n, s in named if n not in ("eval.py", "submission.py")}
     says = re.search(r"^description: \|\n((?:[ \t]+.*\n|\s*\n)*)", stated, re.MULTILINE)
     plain = GpuModeProblem(
         name=name,
@@ -137,7 +140,11 @@ def _problem(file: Path) -> GpuModeProblem:
         files=files,
         test=next(_tests(stated), {}),
     )
-    return _with_data(plain, several=bool(re.search(r"^multi_gpu: true", stated, re.MULTILINE)))
+    several = bool(re.search(r"^multi_gpu: true", stated, re.MULTILINE))
+    try:
+        return _with_data(plain, several=several)
+    except RecursionError:
+        return _refused(plain, f"{_REFERENCE} is nested too deep")
 
 
 def _tests(stated: str) -> Iterator[dict[str, Any]]:
@@ -147,16 +154,21 @@ def _tests(stated: str) -> Iterator[dict[str, Any]]:
         if line.strip().startswith("- {"):
             try:
                 found = ast.literal_eval(line.strip()[2:].partition("#")[0].strip())
-            except (ValueError, SyntaxError):
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
                 continue
-            yield {name: value for name, value in found.items() if name != "seed"}
+            if isinstance(found, dict) and all(_is_name(name) for name in found):
+                yield {name: value for name, value in found.items() if name != "seed"}
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier() and not keyword.iskeyword(value)
 
 
 def _with_data(problem: GpuModeProblem, *, several: bool) -> GpuModeProblem:
     """Return the problem with what its reference takes, or with why it cannot be judged."""
     try:
-        tree = ast.parse(problem.files.get(_REFERENCE, ""))
-    except (SyntaxError, ValueError) as error:
+        tree = parsed_text(problem.files.get(_REFERENCE, ""))
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         return _refused(problem, f"{_REFERENCE} is not Python: {error}")
     defined = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     missing = [name for name in (MAKES, COMPUTES) if name not in defined]
@@ -199,7 +211,10 @@ def _tolerance(tree: ast.Module) -> tuple[float, float] | None:
         found = {n: exact.get(n, _TOLERANCE[n]) for n in _TOLERANCE}
         for name in _TOLERANCE:
             if isinstance(value := given.get(name), ast.Constant):
-                found[name] = float(str(value.value))
+                try:
+                    found[name] = float(str(value.value))
+                except ValueError:
+                    return None
         return found["rtol"], found["atol"]
     return None
 
@@ -210,7 +225,7 @@ def _data(function: ast.FunctionDef) -> tuple[Parameter, ...]:
     for node in ast.walk(function):
         if not isinstance(node, ast.Assign) or ast.unparse(node.value) != given:
             continue
-        (target,) = node.targets
+        target = node.targets[0]
         if isinstance(target, ast.Tuple):
             names = [e.id if isinstance(e, ast.Name) else "_" for e in target.elts]
             kept = [f"unused_{i}" if n == "_" else n for i, n in enumerate(names)]
@@ -246,8 +261,15 @@ def _without_task(source: str) -> str:
     return re.sub(r"^from task import ([\w, ]+)$", typed, source, flags=re.MULTILINE)
 
 
+def _beside(folder: Path, source: str) -> str:
+    """Return the text of a file of a problem, which may lie in its group's folder."""
+    if not (folder / source).resolve().is_relative_to(folder.parent.resolve()):
+        raise UserError(f"{folder / META}: {source!r} leads out of its group; name a file inside")
+    return _text(folder / source)
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes()[:MAX_SOURCE_BYTES].decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_regular(path)[:MAX_SOURCE_BYTES].decode("utf-8-sig")
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}; put the problem's file there, as text") from error

@@ -1,0 +1,109 @@
+"""Feed each reader of untrusted bytes what a coverage-guided fuzzer finds, and count what breaks.
+
+    PYTHONPATH=WHERE_ATHERIS_IS python benchmarks/fuzz.py [--target wire ...] [--seconds 600]
+
+A crash is an exception that is no refusal, or a refusal of several lines; a hang, an input that
+takes over 2 s of CPU time; growth, what the process's peak memory rose by in one input. A forgery
+is an input that is accepted though no judge writes it. Inputs that do any of these are kept in
+`--keep`. Needs atheris.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import machine
+from fuzz_targets import targets
+
+CHILD = Path(__file__).with_name("fuzz_child.py")
+# What one input may add to the peak.
+MOST_GROWTH = 300 * 2**20
+_NO_ATHERIS = (
+    "benchmarks/fuzz.py needs atheris: `pip install --target DIR atheris`, and run it with "
+    "PYTHONPATH=DIR"
+)
+
+
+def measured(name: str, keep: Path, seconds: int) -> list[Any]:
+    """Fuzz one target in a process of its own; return its row."""
+    command = [sys.executable, str(CHILD), name, str(seconds), str(keep)]
+    log = keep / f"{name}.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, stdout=file, stderr=file, preexec_fn=lambda: os.nice(10)
+        )
+        try:
+            code: int | None = process.wait(seconds + 120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            code = None
+    text = log.read_text(errors="replace")
+    found = json.loads((keep / f"{name}.json").read_text())
+    edges = re.findall(r"cov: (\d+)", text)
+    kept = re.findall(r"corp: (\d+)", text)
+    for kind in ("crashes", "hangs", "forgeries"):
+        for place, count in found[kind].items():
+            print(f"{name}: {kind}: {place} ({count} times)", file=sys.stderr)
+    if code != 0:
+        print(f"{name}: the process ended with {code}; see {log}", file=sys.stderr)
+    return [
+        name,
+        f"{found['seconds']:.0f}",
+        found["executions"],
+        int(edges[-1]) if edges else None,
+        int(kept[-1]) if kept else None,
+        len(found["crashes"]) + (code not in (0, None)),
+        len(found["hangs"]) + (code is None),
+        f"{found['slowest_s']:.2f}",
+        f"{found['growth'] / 2**20:.0f}",
+        len(found["forgeries"]),
+    ]
+
+
+def main() -> int:
+    parser = machine.parser(__doc__.splitlines()[0])
+    parser.add_argument("--target", action="append", help="one of the targets; default: all")
+    parser.add_argument("--seconds", type=int, default=600, help="for each target")
+    parser.add_argument("--keep", type=Path, help="folder for inputs; default: a temporary one")
+    options = parser.parse_args()
+    if importlib.util.find_spec("atheris") is None:
+        raise SystemExit(_NO_ATHERIS)
+    known = list(targets())
+    names = options.target or known
+    if unknown := set(names) - set(known):
+        raise SystemExit(f"--target {min(unknown)}: must be one of {', '.join(known)}")
+    keep = options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
+    keep.mkdir(parents=True, exist_ok=True)
+    rows = [measured(name, keep, options.seconds) for name in names]
+    head = (
+        *("target", "CPU s", "executions", "edges", "corpus", "crashes", "hangs", "slowest, s"),
+        *("growth, MiB", "forgeries"),
+    )
+    machine.publish(
+        "fuzz",
+        "Readers of untrusted bytes, fuzzed",
+        machine.facts("cpu"),
+        [
+            *machine.table(head, rows),
+            "",
+            "A hang is an input of over 2 s of CPU time; growth is what the peak of memory",
+            "rose by in one input; inputs have up to 64 KiB. Crashes, hangs and forgeries",
+            "are counted by place.",
+        ],
+        folder=options.results,
+    )
+    wrong = any(row[5] or row[6] or row[9] or float(row[8]) * 2**20 > MOST_GROWTH for row in rows)
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
