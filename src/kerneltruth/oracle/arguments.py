@@ -55,9 +55,13 @@ class LaidOut:
 
 
 class Layouts:
-    """Arguments by inputs; shared by a call, its compilation, and the candidates of one task."""
+    """Arguments by inputs; shared by a call, its compilation, and the candidates of one task.
 
-    def __init__(self, *, limit_bytes: int = 32 * 2**20) -> None:
+    The default limit holds some sixty tasks: candidates of many tasks are judged in turn, and an
+    input takes longer to lay out than its result to compare.
+    """
+
+    def __init__(self, *, limit_bytes: int = 64 * 2**20) -> None:
         self._limit = limit_bytes
         self._recent: Recent[LaidOut] = Recent(LaidOut.bytes, limit_bytes=limit_bytes)
 

@@ -34,12 +34,11 @@ from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
-from kerneltruth.oracle.obligations import departures
 from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.profile import ProfileBuilder
+from kerneltruth.oracle.profile import ALWAYS_TRIED, ProfileBuilder
 from kerneltruth.oracle.replayable import of_several_calls, with_digests
 from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.oracle.tally import Tally
@@ -255,9 +254,9 @@ class CaseLoop:
 
     def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
         """Cases that replace deciding ones which could not be judged."""
-        task, published = self._session.task, self.profile.published
-        for key, _ in tuple(self.profile.undecided()):
-            trying = (c for c in waiting if key in {d.key for d in departures(task, c, published)})
+        undecided = [key for key, _ in self.profile.undecided() if key not in ALWAYS_TRIED]
+        for key in undecided:
+            trying = (c for c in waiting if key in {d.key for d in self.profile.departing(c)})
             for case in islice(trying, INSTEAD):
                 if key not in {open_key for open_key, _ in self.profile.undecided()}:
                     break
@@ -326,7 +325,7 @@ class CaseLoop:
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
         """Whether it fails without any departure, as the published inputs did: nothing new."""
         known = self.profile.failure_as_published(judgement, any_config=True)
-        departing = departures(self._session.task, simplest, self.profile.published)
+        departing = self.profile.departing(simplest)
         same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
         return same and not departing
 

@@ -168,12 +168,11 @@ def _other_settings(
     A form is a hidden attribute, such as the number of dims, or which of them broadcast.
     """
     usual = published.settings
-    hidden = {a.name for a in task.attributes if a.hidden}
     chosen: dict[str, Scalar] = {}
     forms: dict[str, Scalar] = {}
-    for name, value in case.settings.items():
-        if _is_same(value, usual[name]):
-            continue
+    others = [(n, v) for n, v in case.attributes if not _is_same(v, usual[n])]
+    hidden = {a.name for a in task.attributes if a.hidden} if others else set()
+    for name, value in others:
         if name == CALL and task.wants_gradients(case.settings):
             continue
         (forms if name in hidden and name != CALL else chosen)[name] = value

@@ -85,12 +85,20 @@ class ProfileBuilder:
     _lacking: dict[str, str] = field(default_factory=dict)
     _rejected: Counter[str] = field(default_factory=Counter)
     _known: dict[str, Departure] = field(default_factory=dict)
+    # With its case, so that no other case can take its id.
+    _departing: dict[int, tuple[Case, tuple[Departure, ...]]] = field(default_factory=dict)
     _met: set[Kind] = field(default_factory=set)
     _unmet: dict[Kind, str] = field(default_factory=dict)
     _everywhere: bool = False
 
     def __post_init__(self) -> None:
         self._known = {d.key: d for d in obligations_of(self.task)}
+
+    def departing(self, case: Case) -> tuple[Departure, ...]:
+        """How a case departs from the published one; see `obligations.departures`."""
+        if id(case) not in self._departing:
+            self._departing[id(case)] = case, departures(self.task, case, self.published)
+        return self._departing[id(case)][1]
 
     @property
     def is_over(self) -> bool:
@@ -124,7 +132,7 @@ class ProfileBuilder:
         """
         found: Case | None = case
         while found is not None:
-            departing = departures(self.task, found, self.published)
+            departing = self.departing(found)
             helped = self._helps(departing)
             closed = next((d for d in departing if self._is_closed(d.key, helped=helped)), None)
             closed = closed or self._beside_the_least_tried(departing)
@@ -170,7 +178,7 @@ class ProfileBuilder:
         if outcome is None:
             self.leave_out(dealt, judgement.verdict)
             return False
-        departing = departures(self.task, dealt, self.published)
+        departing = self.departing(dealt)
         self._met.update(self.kinds.tried(dealt, departing))
         if outcome == "held":
             self._interface(judgement, departing)
@@ -181,7 +189,7 @@ class ProfileBuilder:
 
     def leave_out(self, case: Case, reason: Verdict) -> None:
         """Note why a case was not judged."""
-        departing = departures(self.task, case, self.published)
+        departing = self.departing(case)
         for key in [d.key for d in departing] or ["published"]:
             self._unjudged.setdefault(key, reason)
         for kind in self.kinds.tried(case, departing):
@@ -190,7 +198,7 @@ class ProfileBuilder:
     def reject(self, case: Case, reason: str) -> None:
         """Note that PyTorch's operator takes no such case."""
         self.leave_out(case, UnsupportedHere(reason=reason))
-        departing = departures(self.task, case, self.published)
+        departing = self.departing(case)
         self._rejected.update(d.key for d in departing if d.obligation in OUTSIDE)
 
     def _is_outside(self, key: str) -> bool:
@@ -235,7 +243,7 @@ class ProfileBuilder:
             fails = partial(self._fails_alike, judgement)
             kept = {d.key for d in self._helping(judgement, case)}
             simplest = most_ordinary(self.task, case, self.published, fails, kept=kept)
-            left = {d.key for d in departures(self.task, simplest, self.published)}
+            left = {d.key for d in self.departing(simplest)}
             if not kept or left - kept:
                 return simplest
             # Nothing else is needed for it to fail, as the published inputs do.
@@ -247,12 +255,12 @@ class ProfileBuilder:
 
         Each other call might not return either, so there is one at most.
         """
-        departing = departures(self.task, case, self.published)
+        departing = self.departing(case)
         blamed = next((d for d in departing[1:] if d.obligation == "shapes"), None)
         usual = blamed and without(self.task, case, blamed, self.published)
         if usual and self._fails_alike(judgement, usual):
             case, blamed = usual, None
-        for departure in departures(self.task, case, self.published):
+        for departure in self.departing(case):
             if self._held[departure.key] if blamed is None else departure != blamed:
                 case = without(self.task, case, departure, self.published) or case
         return case
@@ -261,7 +269,7 @@ class ProfileBuilder:
         """Departures that held where the published inputs fail alike: without them it fails too."""
         if self.failure_as_published(judgement) is None:
             return []
-        departing = departures(self.task, case, self.published)
+        departing = self.departing(case)
         return [d for d in departing if self._held[d.key]]
 
     def failure_as_published(
@@ -278,14 +286,14 @@ class ProfileBuilder:
 
     def _fails_alike(self, judgement: Judgement, case: Case) -> bool:
         """Call the candidate, but not on a further draw of published inputs that failed alike."""
-        departing = departures(self.task, case, self.published)
+        departing = self.departing(case)
         if not departing and self.failure_as_published(judgement):
             return True
         return self.fails(judgement, case)
 
     def _blame(self, judgement: Judgement, dealt: Case, simplest: Case) -> Departure:
-        departing = departures(self.task, dealt, self.published)
-        causes = departures(self.task, simplest, self.published)
+        departing = self.departing(dealt)
+        causes = self.departing(simplest)
         helping = self._helping(judgement, simplest)
         causes = tuple(d for d in causes if d not in helping) or causes
         verdict = judgement.verdict

@@ -179,7 +179,7 @@ def _measured(
 ) -> _Measured:
     finite = marks.finite
     exceeding = int(marks.wrong.sum())
-    over, worst = _worst(marks.error, bound, marks.wrong)
+    over, worst = _worst(marks.error, bound, marks.wrong, exceeding)
     if output.numel() == 0 or (finite is not None and not bool(finite.any())):
         return _Measured(
             count=output.numel(),
@@ -248,13 +248,17 @@ def _relative(absolute: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
     return absolute[nonzero] / magnitude[nonzero]
 
 
-def _worst(error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor) -> tuple[float, int]:
+def _worst(
+    error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor, exceeding: int
+) -> tuple[float, int]:
     """How far the worst element is over its bound, and where; infinite for a parity break."""
     if error.numel() == 0:
         return -math.inf, 0
-    over = torch.where(torch.isinf(bound), torch.zeros_like(error), error - bound)
-    parity_only = wrong & (error <= bound)
-    over = torch.where(parity_only, torch.full_like(over, torch.inf), over).reshape(-1)
+    over = (error - bound).masked_fill_(torch.isinf(bound), 0.0)
+    if exceeding:
+        parity_only = wrong & (error <= bound)
+        over.masked_fill_(parity_only, torch.inf)
+    over = over.reshape(-1)
     at = int(over.argmax())
     return float(over[at]), at
 
@@ -285,7 +289,7 @@ def compare_exact(
     wrong = difference > allowed
     none = torch.zeros_like(wrong)
     exceeding = int(wrong.sum())
-    over, at = _worst(difference, allowed, wrong)
+    over, at = _worst(difference, allowed, wrong, exceeding)
     part = _Measured(
         count=output.numel(),
         exceeding=exceeding,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -32,6 +32,7 @@ _BY_CHILD = {
 _SIGNED_63 = 2**63
 # PyTorch's own operations take up to 64.
 _MOST_DIMS = 1024
+_DEFAULTS = {field.name: field.default for field in fields(Observation)}
 
 
 def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> Observation:
@@ -45,7 +46,8 @@ def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> 
     if not isinstance(message, Observation):
         raise ProtocolError(f"a {type(message).__name__} is not an answer")
     for name, has_type in _fields(Observation).items():
-        _need(has_type(getattr(message, name)), name)
+        value = getattr(message, name)
+        _need(value is _DEFAULTS[name] or has_type(value), name)
     _need(message.ended in _BY_CHILD, "ended")
     _need(message.signal is None, "signal")
     _need(all(0 <= t < _SIGNED_63 for t in message.timings.values()), "timings")

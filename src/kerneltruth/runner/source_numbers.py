@@ -18,6 +18,9 @@ _MOST_THRESHOLDS = 6
 # An expression may have this many values, of this size; products of more would never end.
 _MOST_VALUES = 64
 _LARGEST = 2**32
+# Parts that say something of the node that holds them, and nothing by themselves.
+_MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+_VALUED = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Call, ast.IfExp, ast.BinOp)
 # The numbers from which on a conversion to the dtype loses or wraps an index.
 _EXACT_UP_TO = {
     "int8": 2**7,
@@ -37,8 +40,7 @@ def block_sizes(source: str) -> tuple[int, ...]:
     integers = _integers(source)
     found = {
         number
-        for node in nodes_of(source)
-        for name, value in _bindings(node)
+        for name, value in _bound(source)
         if _BLOCK_NAME.search(name)
         for number in integers.get(value, ())
     }
@@ -53,9 +55,8 @@ def thresholds(source: str) -> tuple[int, ...]:
     """
     nodes, integers = nodes_of(source), _integers(source)
     names: dict[str, set[int]] = {}
-    for node in nodes:
-        for name, value in _bindings(node):
-            names.setdefault(name, set()).update(integers.get(value, ()))
+    for name, value in _bound(source):
+        names.setdefault(name, set()).update(integers.get(value, ()))
     compared: set[int] = set()
     for part in _compared(nodes):
         compared |= names.pop(part.id, set()) if isinstance(part, ast.Name) else set()
@@ -69,12 +70,29 @@ def thresholds(source: str) -> tuple[int, ...]:
 # Each function here examines one whole source.
 @lru_cache(maxsize=1)
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
-    """Return all nodes of a source, each before what it holds; none if it cannot be parsed."""
+    """Return the nodes of a source, each before what it holds; none if it cannot be parsed.
+
+    Operators and contexts such as `ast.Load` are left out.
+    """
     try:
         tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    return tuple(ast.walk(tree))
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        for name in node._fields:
+            part = getattr(node, name, None)
+            if isinstance(part, list):
+                nodes += [each for each in part if isinstance(each, ast.AST)]
+            elif isinstance(part, ast.AST) and not isinstance(part, _MARKS):
+                nodes.append(part)
+    return tuple(nodes)
+
+
+@lru_cache(maxsize=1)
+def _bound(source: str) -> tuple[tuple[str, ast.expr], ...]:
+    """Return each name that a source binds to an expression, with that expression."""
+    return tuple(pair for node in nodes_of(source) for pair in _bindings(node))
 
 
 def _compared(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
@@ -128,6 +146,8 @@ def _integers(source: str) -> Mapping[ast.AST, tuple[int, ...]]:
     """Return the integers that expressions may evaluate to, if they can be parsed."""
     known: dict[ast.AST, tuple[int, ...]] = {}
     for node in reversed(nodes_of(source)):
+        if not isinstance(node, _VALUED):
+            continue
         found = (n for n in _values(node, known) if abs(n) <= _LARGEST)
         if values := tuple(dict.fromkeys(islice(found, _MOST_VALUES))):
             known[node] = values

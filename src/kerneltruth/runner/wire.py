@@ -1,7 +1,8 @@
 """Encode messages as bytes: a header and raw bytes, nothing else.
 
 A message is `MAGIC, version, header length, payload length, header (JSON), payload`. The header
-describes slices of the payload. Nothing is ever unpickled.
+describes slices of the payload, and leaves out what a field holds by default. Nothing is ever
+unpickled.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, get_args
 
 from kerneltruth.runner.arguments import (
@@ -45,8 +47,9 @@ _PARTS = (
     *(CallMemory, GuardedAllocation),
 )
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
+_FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _KINDS.values()}
 # Types that JSON takes as they are; a batch has lists of hundreds.
-_PLAIN = frozenset((int, float, str))
+_PLAIN = frozenset((int, float, str, bool, type(None)))
 # Payloads up to this many bytes are sent in one piece with their header.
 _SMALL = 2**16
 
@@ -63,13 +66,19 @@ def pieces(message: Message) -> list[Data]:
 
     def pack(value: Any) -> Any:
         nonlocal position
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind in _FIELDS:
+            packed = {"~kind": kind.__name__}
+            for name, default in _FIELDS[kind]:
+                if (held := getattr(value, name)) is not default:
+                    packed[name] = pack(held)
+            return packed
         if isinstance(value, Data):
             start, position = position, position + len(value)
             payload.append(value)
             return {"~bytes": [start, len(value)]}
-        if type(value).__name__ in _KINDS and type(value) is _KINDS[type(value).__name__]:
-            fields = {k: pack(getattr(value, k)) for k in value.__dataclass_fields__}
-            return {"~kind": type(value).__name__, **fields}
         if isinstance(value, dict):
             return {str(k): pack(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
@@ -135,19 +144,19 @@ class _Payload:
 
 
 def _unpack(value: Any, payload: _Payload) -> Any:
-    if isinstance(value, dict):
-        if "~bytes" in value:
-            start, size = (int(n) for n in value["~bytes"])
-            return payload.take(start, size)
-        fields = {k: _unpack(v, payload) for k, v in value.items() if k != "~kind"}
-        if "~kind" not in value:
-            return fields
-        kind = _KINDS[value["~kind"]]
-        for name in fields:
-            if isinstance(fields[name], list) and name != "value":
-                fields[name] = tuple(fields[name])
-        return kind(**fields)
     if isinstance(value, list):
         plain = _PLAIN.issuperset(map(type, value))
         return value if plain else [_unpack(v, payload) for v in value]
-    return value
+    if not isinstance(value, dict):
+        return value
+    if "~bytes" in value:
+        start, size = (int(n) for n in value["~bytes"])
+        return payload.take(start, size)
+    kind = _KINDS[value.pop("~kind")] if "~kind" in value else None
+    for name, held in value.items():
+        if isinstance(held, dict):
+            value[name] = _unpack(held, payload)
+        elif isinstance(held, list):
+            made = _unpack(held, payload)
+            value[name] = made if kind is None or name == "value" else tuple(made)
+    return value if kind is None else kind(**value)

@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import lru_cache, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -188,6 +188,8 @@ class WarmKernel:
         return launch
 
 
+# What a function's definition says is found once: it takes longer than the rest of a recording.
+@lru_cache(maxsize=64)
 def _annotated_constexprs(function: Any) -> set[str]:
     return {name for name, kind in function.__annotations__.items() if "constexpr" in str(kind)}
 
@@ -252,12 +254,7 @@ def _record(
     grid: tuple[int, ...],
     configs: int,
 ) -> None:
-    values = {
-        name: parameter.default
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-    }
-    values |= dict(zip(names, args, strict=False))
+    values = _defaults(function) | dict(zip(names, args, strict=False))
     values |= {name: value for name, value in kwargs.items() if name in names}
     constants: dict[str, Any] = {}
     signature: dict[str, str] = {}
@@ -280,6 +277,15 @@ def _record(
                 configs=configs,
             ),
         )
+
+
+@lru_cache(maxsize=64)
+def _defaults(function: Any) -> dict[str, Any]:
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
 
 
 def type_name(value: Any) -> str:

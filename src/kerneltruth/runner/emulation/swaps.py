@@ -59,6 +59,33 @@ class Swap:
             setattr(self._owner, self._name, self._real)
 
 
+class _Names(Swap):
+    """Names of one module that hold other values while the facade is up.
+
+    A module's dict is changed at once: each call of a candidate switches some fifty names six
+    times.
+    """
+
+    __slots__ = ("_added", "_names", "_values")
+
+    def __init__(self, module: types.ModuleType, values: Mapping[str, Any]) -> None:
+        """Set the module's names to these values; its own are remembered."""
+        self._names = vars(module)
+        self._values = dict(values)
+        self._real = {n: self._names[n] for n in values if n in self._names}
+        self._added = values.keys() - self._real.keys()
+
+    def apply(self) -> None:
+        """Install the other values."""
+        self._names.update(self._values)
+
+    def undo(self) -> None:
+        """Restore the real values, and remove the names that had none."""
+        self._names.update(self._real)
+        for name in self._added:
+            self._names.pop(name, None)
+
+
 @contextlib.contextmanager
 def _range(*args: Any, **kwargs: Any) -> Iterator[None]:
     yield
@@ -167,8 +194,15 @@ def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> l
     ]
     if hasattr(torch, "accelerator"):
         table.append((torch.accelerator, accelerator))
-    made = [Swap(owner, name, value) for owner, names in table for name, value in names.items()]
+    made = [swap for owner, values in table for swap in _swaps_of(owner, values)]
     return [*made, *_callback_swaps(resuming), *_extension_swaps()]
+
+
+def _swaps_of(owner: Any, values: Mapping[str, Any]) -> Iterator[Swap]:
+    if type(owner) is types.ModuleType:
+        yield _Names(owner, values)
+    else:
+        yield from (Swap(owner, name, value) for name, value in values.items())
 
 
 def _callback_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[Swap]:
