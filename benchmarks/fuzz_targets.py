@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.generate.replying import ReplyStream, read_completion
+
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.cases.strategies import generate
@@ -28,7 +30,6 @@ from kerneltruth.documents.exports import seal_of
 from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.model import dumps, plain
 from kerneltruth.errors import UserError
-from kerneltruth.generate.replying import ReplyStream, read_completion
 from kerneltruth.library.messages import answer_in, encoded, question_in
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
