@@ -3,6 +3,7 @@
 import pytest
 
 from kerneltruth.engine.doctor import examine
+from kerneltruth.runner.containment.levels import OfferedLevel
 
 
 def missing(triton, devices=0):
@@ -28,3 +29,26 @@ def test_a_triton_outside_of_the_window_has_a_command_that_helps(triton, said):
 
 def test_with_a_gpu_any_triton_will_do():
     assert missing("3.10.0", devices=1) == []
+
+
+def isolation(*offered, devices=0):
+    return examine(count=devices, offered=lambda: OfferedLevel(*offered)).isolation
+
+
+def test_the_level_of_namespaces_is_named_with_what_holds_memory_and_processes():
+    found = isolation("namespaces", None, 7)
+    assert found.level == "namespaces"
+    assert "namespaces" in found.in_force[3]
+    assert "memory and processes" in found.in_force[4]
+
+
+def test_where_namespaces_are_forbidden_the_reason_is_named():
+    found = isolation("strict", "namespaces: Operation not permitted", 7)
+    assert (found.level, len(found.in_force)) == ("strict", 3)
+    assert found.limited_by == "namespaces: Operation not permitted"
+
+
+def test_with_a_gpu_the_level_is_the_one_that_is_tried_there():
+    found = isolation("namespaces", None, 7, devices=1)
+    assert found.level == "strict"
+    assert "CUDA driver" in found.limited_by

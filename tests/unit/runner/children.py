@@ -34,13 +34,13 @@ def is_running(pid):
 
 
 def named(name):
-    """Processes that have given themselves this name, by the numbers that this process sees."""
+    """Running processes that have given themselves this name, by the numbers seen from here."""
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
             if path.read_text().strip() == name:
                 found.append(int(path.parent.name))
-    return found
+    return [pid for pid in found if is_running(pid)]
 
 
 def zygote_of(pid):

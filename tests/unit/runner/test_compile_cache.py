@@ -119,3 +119,19 @@ def test_what_a_candidate_puts_in_place_of_a_mark_harms_only_its_own_cache(tmp_p
 def test_a_place_that_cannot_be_written_gives_no_mark(tmp_path):
     (tmp_path / "cache").write_text("")
     assert compile_cache.enter(tmp_path / "cache") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_cache_of_another_user_is_dropped_and_never_given_away(tmp_path):
+    others, own = tmp_path / "others", tmp_path / "cache"
+    others.write_text("another's")
+    os.close(compile_cache.enter(own))
+    os.link(others, own / "linked")
+    mark = compile_cache.enter(own, 12345)
+    assert {own.stat().st_uid, os.fstat(mark).st_uid} == {12345}
+    assert not (own / "linked").exists()
+    assert others.stat().st_uid == os.geteuid()
+    assert compile_cache.enter(own) is None
+    os.close(mark)
+    os.close(compile_cache.enter(own))
+    assert own.stat().st_uid == os.geteuid()

@@ -70,9 +70,16 @@ class Group:
                     time.sleep(0.005)
 
 
-def make(name: str, *, memory: int, tasks: int, root: Path = _ROOT) -> Group | None:
-    """Make a group with limits; return None where this process may not."""
-    for above in _above(root, Path("/proc/self/cgroup").read_text()):
+def make(
+    name: str,
+    *,
+    memory: int,
+    tasks: int,
+    root: Path = _ROOT,
+    memberships: Path = Path("/proc/self/cgroup"),
+) -> Group | None:
+    """Make a group with limits; return None where this process, of these groups, may not."""
+    for above in _above(root, memberships):
         group = Group(memory=above.memory / name, tasks=above.tasks / name)
         try:
             for folder in {group.memory, group.tasks}:
@@ -93,10 +100,10 @@ def may_make() -> bool:
     return group is not None
 
 
-def _above(root: Path, memberships: str) -> Iterator[Group]:
-    """Yield groups below which one could be made, from what /proc/PID/cgroup says."""
+def _above(root: Path, memberships: Path) -> Iterator[Group]:
+    """Yield groups below which one could be made."""
     found = {}
-    for line in memberships.splitlines():
+    for line in memberships.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             found[controller] = path.lstrip("/")

@@ -1,10 +1,15 @@
 """Which level children get, and when a command refuses."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from kerneltruth.cli.options import isolate_at
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.containment import levels
+from kerneltruth.runner.import_path import import_path
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +20,11 @@ def _nothing_asked(monkeypatch):
 def middle():
     """What a machine offers that has the middle level."""
     return levels.OfferedLevel("syscalls", "this kernel has no Landlock", 0)
+
+
+def full():
+    """What a machine offers that has all levels."""
+    return levels.OfferedLevel("namespaces", None, 7)
 
 
 def test_the_best_level_is_the_default_and_a_runner_may_have_less():
@@ -33,8 +43,27 @@ def test_a_stronger_level_than_offered_is_refused_in_one_line_with_the_reason():
         isolate_at("strict", offers=middle)
     with pytest.raises(EnvironmentFault):
         levels.chosen("strict", offers=middle)
+    with pytest.raises(EnvironmentFault):
+        isolate_at("namespaces", offers=middle)
+
+
+def test_a_child_on_a_cuda_device_gets_no_more_than_is_tried_there():
+    assert levels.chosen(offers=full) == "namespaces"
+    assert levels.chosen(device="cuda:0", offers=full) == "strict"
+    assert levels.chosen(device="cuda:0", offers=middle) == "syscalls"
+    with pytest.raises(EnvironmentFault, match="only 'strict': more than 'strict' is not yet"):
+        levels.chosen("namespaces", device="cuda:0", offers=full)
+
+
+def test_a_machine_with_no_first_process_for_a_namespace_offers_less_and_says_why(tmp_path):
+    command = [sys.executable, "-P", "-m", "kerneltruth.runner.containment.probe"]
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": import_path()}
+    ran = subprocess.run(command, env=environment, capture_output=True, check=True)
+    level, limited_by, abi = json.loads(ran.stdout)
+    assert level == ("strict" if abi >= 3 else "syscalls")
+    assert "Landlock" in limited_by or "there is no `cat` on PATH" in limited_by
 
 
 def test_a_level_that_does_not_exist_is_the_users_mistake():
-    with pytest.raises(UserError, match="must be one of process, syscalls, strict"):
+    with pytest.raises(UserError, match="must be one of process, syscalls, strict, namespaces"):
         isolate_at("bubblewrap", offers=middle)
