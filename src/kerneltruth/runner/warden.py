@@ -159,13 +159,14 @@ def _watch(
             with contextlib.suppress(BlockingIOError):
                 os.read(wake, 4096)
         status = sandbox.reap()[0].get(child)
-        if status is not None:
-            code = os.waitstatus_to_exitcode(status)
-            if group is not None and (held := sandbox.exceeded(request.limits, (), group)):
-                _say(channel, {"over": held})
-            _say(channel, {"signal": -code} if code < 0 else {"code": code})
-            return
         over: str | None = None
+        if status is not None:
+            if group is not None:
+                over = sandbox.exceeded(request.limits, (), group)
+            code = os.waitstatus_to_exitcode(status)
+            died = {"signal": -code} if code < 0 else {"code": code}
+            _say(channel, died if over is None else {"over": over})
+            return
         # Deaths may wake it more often than it should look.
         if not request.trusted and time.monotonic() - looked > _LOOK_UP_S / 2:
             over = sandbox.exceeded(request.limits, folders, group)
