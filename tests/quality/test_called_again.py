@@ -5,17 +5,18 @@ from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.published import published_case
-from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.documents.verdict import Failed, Hack, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
+from kerneltruth.oracle.in_place import AS_BEFORE, STALE
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
 
 
-def verdict(evaluator, key, source, cases=10, contract="core"):
+def verdict(evaluator, key, source, cases=10, contract="core", domain="extended"):
     name = TASKS[key].name
     candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
-    plan = Plan(cases=cases, contract=contract, compile=False, dtypes=("float32",))
+    plan = Plan(cases=cases, contract=contract, compile=False, dtypes=("float32",), domain=domain)
     return evaluator.evaluate(
         EvaluationRequest(name="one", task=key, candidate=candidate, plan=plan)
     ).attempt.verdict
@@ -93,6 +94,80 @@ def test_a_fixed_seed_is_found(evaluator, key, source):
 @pytest.mark.parametrize(("key", "source"), [(LINEAR, DROPS), ("kernelbenchx/rand", FRESH)])
 def test_a_kernel_that_draws_new_numbers_passes(evaluator, key, source):
     assert isinstance(verdict(evaluator, key, source), Passed)
+
+
+BY_ADDRESS = """
+import torch
+last = [None, None]
+def relu(input, inplace=False):
+    key = input.data_ptr(), tuple(input.shape), input.dtype, input.stride(){more}
+    if last[0] != key:
+        last[:] = [key, torch.relu(input)]
+    return last[1].clone()
+"""
+BY_SOME_VALUES = """
+import torch
+known = {}
+def relu(input, inplace=False):
+    key = tuple(input.shape), input.dtype, *input.flatten()[:3].tolist()
+    if key not in known or any(v != v for v in key[2:]):
+        known[key] = torch.relu(input)
+    return known[key].clone()
+"""
+OPERAND_BY_ADDRESS = """
+import torch
+packed = {}
+def matmul(tensor1, tensor2):
+    key = tensor2.data_ptr(), tuple(tensor2.shape), tensor2.dtype, tensor2.stride()MORE
+    if packed.get("key") != key:
+        packed.update(key=key, of=tensor2, value=tensor2.clone())
+    return tensor1 @ packed["value"]
+"""
+# Keeps memory by address, and computes in it anew.
+WORKSPACE_BY_ADDRESS = """
+import torch
+spaces = {}
+def relu(input, inplace=False):
+    key = input.data_ptr(), tuple(input.shape), input.dtype
+    if key not in spaces:
+        spaces[key] = torch.empty(input.shape, dtype=input.dtype)
+    return spaces[key].copy_(torch.relu(input)).clone()
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        BY_ADDRESS.format(more=""),
+        BY_ADDRESS.format(more=", input._version"),
+        BY_SOME_VALUES,
+    ],
+    ids=["address", "address and version", "some values"],
+)
+def test_a_result_that_is_kept_by_where_or_what_its_input_is_is_a_hack(evaluator, source):
+    found = verdict(evaluator, "kernelbenchx/relu", source, domain="core")
+    assert isinstance(found, Hack), found
+    assert found.kind == "kept_result"
+    assert AS_BEFORE in found.detail
+
+
+def test_an_operand_that_is_kept_by_its_address_is_wrong_and_no_hack(evaluator):
+    source = OPERAND_BY_ADDRESS.replace("MORE", "")
+    found = verdict(evaluator, "matmul", source, domain="core")
+    assert (found.word, found.kind) == ("fail", "kept_state")
+    assert STALE in found.detail
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [
+        ("matmul", OPERAND_BY_ADDRESS.replace("MORE", ", tensor2._version")),
+        ("kernelbenchx/relu", WORKSPACE_BY_ADDRESS),
+    ],
+    ids=["an operand by its version", "memory by its address"],
+)
+def test_what_pytorch_promises_of_versions_may_be_relied_on(evaluator, key, source):
+    assert isinstance(verdict(evaluator, key, source, domain="core"), Passed)
 
 
 WRONG_ON_ONE = """

@@ -14,7 +14,7 @@ from typing import Literal
 from kerneltruth.documents.model import Model, Number
 
 # What proves deceit: no mistake in an honest kernel behaves so.
-HackKind = Literal["changed_later", "false_claim"]
+HackKind = Literal["changed_later", "kept_result", "false_claim"]
 FailKind = Literal[
     "count",
     "type",
@@ -35,6 +35,7 @@ FailKind = Literal[
     "aliased_output",
     "no_kernel",
     "changed_later",
+    "kept_result",
     "false_claim",
 ]
 VerdictWord = Literal[
@@ -172,7 +173,9 @@ Verdict = (
 
 
 # What no single call shows.
-OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw", "other_bits"})
+OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset(
+    {"kept_state", "same_draw", "other_bits", "kept_result"}
+)
 
 
 def is_bad(verdict: Verdict) -> bool:

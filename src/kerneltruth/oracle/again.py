@@ -13,6 +13,7 @@ from kerneltruth.documents.verdict import Failed, Verdict, is_bad
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
+from kerneltruth.oracle.in_place import not_following
 from kerneltruth.runner.source_state import may_keep_state
 
 # A kernel whose calls agree by chance differs in one of these further calls, if PyTorch's own
@@ -129,12 +130,16 @@ def seen_again(
         return _same_draw(DRAWS) if alike else None
     if kind == "other_bits":
         return changing_bits(session, expectation)
-    if kind != "kept_state":
+    if kind == "kept_state":
+        for other in others:
+            session.call(other)
+        kept = kept_from_before(session, expectation)
+        if isinstance(kept, Failed):
+            return kept
+    if kind not in ("kept_state", "kept_result"):
         return None
-    for other in others:
-        session.call(other)
-    kept = kept_from_before(session, expectation)
-    return kept if isinstance(kept, Failed) else None
+    stale = not_following(session, expectation)
+    return stale if isinstance(stale, Failed) else None
 
 
 def _same_draw(calls: int) -> Failed:

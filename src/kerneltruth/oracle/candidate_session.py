@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Headers
 from kerneltruth.documents.verdict import CompileError, Failed, UnsupportedHere, Verdict
-from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
+from kerneltruth.oracle.arguments import USUAL, Surroundings, contents_of, poison_of
 from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import ExpectationCache
@@ -76,13 +76,14 @@ class CandidateSession:
         deadline_s: float,
         ends_first: bool = False,
         eager_checks: EagerChecks | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """A session; no child is started yet.
+        """A session; no child is started yet. The clock measures calls.
 
         With `ends_first`, closing the session waits until its children have ended. Eager checks run
         before the candidate fails.
         """
-        self._ends_first = ends_first
+        self._ends_first, self._clock = ends_first, clock
         self.task = task
         self.candidate = candidate
         self.runner = runner
@@ -170,9 +171,18 @@ class CandidateSession:
         return "lean" if self._lean else "full"
 
     def call(
-        self, expectation: Expectation, *, config: int = 0, around: Surroundings = USUAL
+        self,
+        expectation: Expectation,
+        *,
+        config: int = 0,
+        around: Surroundings = USUAL,
+        earlier: Sequence[Inputs] = (),
+        in_sight: bool = False,
     ) -> tuple[Ruling, Observation, dict[str, Placed]]:
         """Run one case and rule on it; a result that changes with its surroundings is wrong.
+
+        Before, the candidate is called on `earlier` inputs in the same memory; see
+        `protocol.Call`.
 
         Raises:
             OutOfTime: the candidate's time is spent.
@@ -183,7 +193,11 @@ class CandidateSession:
         self.loaded()
         assert self._run is not None
         laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, around)
-        sent = time.monotonic()
+        contents = tuple(
+            contents_of(self.cache.layouts.of(self.task, expectation.case, inputs, around), laid)
+            for inputs in earlier
+        )
+        sent = self._clock()
         observation = self._run.call(
             laid.arguments,
             poison=poison_of(expectation.case, 0),
@@ -193,13 +207,15 @@ class CandidateSession:
             draw=around.draw,
             reused=around.reused,
             gradients_of=self._gradients_of(expectation.case),
+            earlier=contents,
+            in_sight=in_sight,
             kernels="idle" if around.idle else "count" if self._is_to_count else "run",
             most=_most(expectation),
             deadline_s=deadline_s,
         )
         claim = false_claim(
             observation,
-            waited_s=time.monotonic() - sent,
+            waited_s=self._clock() - sent,
             arrays=self.candidate.language == "numpy",
         )
         if observation.ended == "timeout" and deadline_s < usual_s:

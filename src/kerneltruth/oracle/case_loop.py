@@ -32,6 +32,7 @@ from kerneltruth.oracle.again import (
 )
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.in_place import not_following
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
@@ -214,6 +215,7 @@ class CaseLoop:
         """Call right cases again: only that shows some faults."""
         session = self._session
         kept = kept_from_before(session, first, models=session.eager_checks is not None)
+        kept = not_following(session, first) if kept is None else kept
         if isinstance(kept, Failed):
             yield self._counted(of_several_calls(first, kept), first.case, first.case)
             return

@@ -38,6 +38,7 @@ OF_KIND: Mapping[FailKind, Obligation] = {
     "same_draw": "repeatable",
     "other_bits": "repeatable",
     "changed_later": "memory",
+    "kept_result": "repeatable",
     "false_claim": "interface",
 }
 

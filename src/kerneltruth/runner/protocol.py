@@ -111,8 +111,15 @@ class CallMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What some inputs hold in a call before the one that is observed: whole buffers by name."""
+
+    buffers: dict[str, Data]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Call the entry once.
+    """Call the entry once, or more often in the same memory.
 
     Attributes:
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
@@ -122,6 +129,8 @@ class Call:
         draw: the seed of random generators.
         reused: whether a model is called with other values first.
         gradients_of: inputs whose gradients replace the result.
+        earlier: of calls before, with the same tensors, whose results are dropped.
+        in_sight: whether tensors' versions tell of these changes, as they do in PyTorch.
         kernels: see `Kernels`.
         rows: which rows of each result are reported; None means all.
         free_bytes: memory of the device that must be free; otherwise the call is `unsupported`.
@@ -136,6 +145,8 @@ class Call:
     draw: int = 0
     reused: bool = False
     gradients_of: tuple[str, ...] = ()
+    earlier: tuple[Contents, ...] = ()
+    in_sight: bool = False
     kernels: Kernels = "run"
     rows: Rows | None = None
     free_bytes: int = 0
@@ -151,6 +162,8 @@ class CallSettings(TypedDict, total=False):
     draw: int
     reused: bool
     gradients_of: tuple[str, ...]
+    earlier: tuple[Contents, ...]
+    in_sight: bool
     kernels: Kernels
     rows: Rows | None
     free_bytes: int

@@ -81,6 +81,8 @@ class Called:
     small_poison: bool = False
     small_guards: bool = False
     kernels: str = "run"
+    earlier: tuple = ()
+    in_sight: bool = False
 
     @property
     def tensors(self):
@@ -102,6 +104,8 @@ class ScriptedRunner:
     opened: list = field(default_factory=list)
     loaded_instead: list = field(default_factory=list)
     waited: list = field(default_factory=list)
+    # How long calls have taken by their own account.
+    spent_s: float = 0.0
 
     def load_allowance(self, candidate):
         del candidate
@@ -133,7 +137,9 @@ class _Session:
         call = Called(tuple(arguments), poison, config, self.mode, kernels=kernels, **small)
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
-        return answer if isinstance(answer, Observation) else returned(answer)
+        seen = answer if isinstance(answer, Observation) else returned(answer)
+        self.runner.spent_s += seen.seconds or 0.0
+        return seen
 
     def request(self, message, *, deadline_s):
         assert deadline_s > 0
@@ -164,13 +170,15 @@ def session_of(declared, answer, *, source="", language="torch", ends_first=Fals
     candidate = Candidate(
         source=source, path="f.py", sha256="0" * 64, language=language, entry=declared.name
     )
+    scripted = ScriptedRunner(answer, **runner)
     return CandidateSession(
         declared,
         candidate,
-        ScriptedRunner(answer, **runner),
+        scripted,
         expectations_of(declared),
         deadline_s=5.0,
         ends_first=ends_first,
+        clock=lambda: scripted.spent_s,
     )
 
 

@@ -26,6 +26,8 @@ class FakeSession:
     loaded: Observation
     lean: bool
     device: str = "cuda:0"
+    pid: int | None = None
+    lost: int = 0
 
     def call(self, arguments, **_):
         (given,) = (a for a in arguments if isinstance(a, TensorArgument))

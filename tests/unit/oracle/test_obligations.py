@@ -218,6 +218,7 @@ def test_blame_falls_on_what_is_beyond_the_prompt_first_and_then_on_the_kind(
         ("memory", ("changed_later",)),
         ("interface", ("false_claim",)),
         ("repeatable", ("nondeterministic", "kept_state", "same_draw", "other_bits")),
+        ("repeatable", ("kept_result",)),
     ],
 )
 def test_some_kinds_of_failure_break_one_obligation_whatever_the_inputs(obligation, kinds):

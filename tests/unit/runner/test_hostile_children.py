@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -15,7 +16,7 @@ from children import CPU, POISON, call, floats, vector
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.link import Ended, Link
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.protocol import Contents, Observation
 from kerneltruth.runner.sandbox import ResourceLimits, processes_beside
 from kerneltruth.runner.wire import _PREFIX, MAGIC, VERSION, encode
 
@@ -129,6 +130,33 @@ def test_what_is_written_after_a_call_has_returned_is_seen(opened, what, seen):
 
     assert floats(observation.results[0].data) == (1.0,)
     assert (observation.results_changed, observation.inputs_changed) == seen
+
+
+SEES = """
+import torch
+seen = []
+def f(x):
+    seen.append((x.data_ptr(), x._version, float(x[0])))
+    if float(x[0]) == 2.0:
+        raise ValueError
+    same = len({pointer for pointer, _, _ in seen}) == 1
+    return torch.tensor([value for _, _, value in seen]), torch.tensor(same), torch.tensor(
+        [version - seen[0][1] for _, version, _ in seen]
+    )
+"""
+
+
+@pytest.mark.parametrize(("in_sight", "versions"), [(False, (0, 0, 0)), (True, (0, 1, 2))])
+def test_inputs_change_in_the_same_memory_between_calls(opened, in_sight, versions):
+    earlier = tuple(Contents(buffers={"x": vector(value).buffer}) for value in (2.0, 3.0))
+    seen = opened(SEES).call(
+        [vector(1.0)], poison=POISON, deadline_s=10, earlier=earlier, in_sight=in_sight
+    )
+    values, same, told = (result.data for result in seen.results)
+    assert floats(values) == (2.0, 3.0, 1.0)
+    assert bytes(same) == b"\x01"
+    assert struct.unpack("<3q", told) == versions
+    assert floats(seen.buffers["x"]) == (1.0,)
 
 
 @pytest.mark.parametrize(("ends", "left"), [("thread.join()", 0), ("pass", 1)])

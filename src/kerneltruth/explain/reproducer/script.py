@@ -41,6 +41,7 @@ _UNSURE = frozenset(
     (
         *("nondeterministic", "other_bits", "same_draw", "out_of_bounds", "crash"),
         *("compile_error", "device", "no_kernel", "changed_later", "false_claim"),
+        "kept_result",
     )
 )
 _MARK = re.compile(r"\s*# <(/?)(\w+)>\n?")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kerneltruth.runner import emulation
-from kerneltruth.runner.arguments import KeptArgument, RepeatedArgument, TensorArgument
+from kerneltruth.runner.arguments import Data, KeptArgument, RepeatedArgument, TensorArgument
 from kerneltruth.runner.child.guards import fill
 from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, Rows, TensorResult
@@ -110,6 +110,14 @@ def place_repeated(argument: RepeatedArgument, device: torch.device) -> PlacedIn
         buffer=flat.view(torch.uint8),
         shown=False,
     )
+
+
+def rewrite(inputs: Sequence[PlacedInput], buffers: Mapping[str, Data], *, in_sight: bool) -> None:
+    """Overwrite inputs in their own memory; out of sight, their tensors' versions stay."""
+    for placed in inputs:
+        if placed.name in buffers:
+            data = torch.frombuffer(bytearray(buffers[placed.name]), dtype=torch.uint8)
+            (placed.buffer if in_sight else placed.buffer.data).copy_(data)
 
 
 def dtype_of(name: str) -> torch.dtype:

@@ -11,8 +11,9 @@ import gc
 import importlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ import torch
 from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import (
     Argument,
+    Data,
     KeptArgument,
     RepeatedArgument,
     ScalarArgument,
@@ -174,7 +176,7 @@ class Worker:
                     guard.prime_cuda(self._device)
             is_cuda = self._load.language == "cuda"
             with kernel_work.extensions() if is_cuda else contextlib.nullcontext():
-                values = self._invoke(arguments, call, guard)
+                values = self._invoke(arguments, call, guard, inputs)
             # Threads may still write to what the judge would read.
             copied = self._memory is None or left_threads.count() > self._threads
             with emulation.suspended():
@@ -267,7 +269,11 @@ class Worker:
         )
 
     def _invoke(
-        self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard
+        self,
+        arguments: Sequence[binding.Offered],
+        call: Call,
+        guard: guards.Guard,
+        inputs: Sequence[placing.PlacedInput],
     ) -> list[Any]:
         """Call the entry and flatten its result, while the guards are up."""
         arguments, gradients = optimizers.set_aside(arguments)
@@ -281,6 +287,8 @@ class Worker:
             seeding.seed(call.draw)
         poisoned = guards.numpy_poisoned(call.poison, small=call.small_poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
+            if call.earlier:
+                self._call_earlier(partial(entry, *positional, **named), call, inputs)
             returned = entry(*positional, **named)
             if gradients:
                 returned = optimizers.stepped(returned, owners, gradients)
@@ -290,6 +298,26 @@ class Worker:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return values
+
+    def _call_earlier(
+        self, entry: Callable[[], Any], call: Call, inputs: Sequence[placing.PlacedInput]
+    ) -> None:
+        """Call the entry with other contents in the same memory; restore what it holds."""
+        changing = {name for contents in call.earlier for name in contents.buffers}
+        own = {p.name: placing.raw_bytes(p.buffer) for p in inputs if p.name in changing}
+        for contents in call.earlier:
+            self._rewrite(inputs, own | contents.buffers, in_sight=call.in_sight)
+            with contextlib.suppress(Exception):
+                entry()
+        self._rewrite(inputs, own, in_sight=call.in_sight)
+
+    def _rewrite(
+        self, inputs: Sequence[placing.PlacedInput], buffers: Mapping[str, Data], *, in_sight: bool
+    ) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        with emulation.suspended():
+            placing.rewrite(inputs, buffers, in_sight=in_sight)
 
     @property
     def _loaded(self) -> CandidateEntry:
