@@ -237,6 +237,7 @@ SuspectFact = Literal[
     "threads_left",
     "processes_left",
     "calls_lost",
+    "repetition_differs",
     "kernels_not_needed",
 ]
 

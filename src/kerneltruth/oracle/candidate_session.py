@@ -19,7 +19,7 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Headers
-from kerneltruth.documents.verdict import CompileError, Failed, UnsupportedHere, Verdict
+from kerneltruth.documents.verdict import CompileError, Failed, Passed, UnsupportedHere, Verdict
 from kerneltruth.oracle.arguments import USUAL, Surroundings, contents_of, poison_of
 from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
@@ -236,6 +236,9 @@ class CandidateSession:
             device=self._run.device,
         )
         ruling = self._plainly(ruling) if claim is None else replace(ruling, verdict=claim)
+        usual = around == USUAL and not (earlier or self.task.random)
+        if usual and isinstance(ruling.verdict, Passed):
+            self._traces.of_result(f"{expectation.case.identity} {config}", ruling.outputs)
         for launch in observation.launches:
             self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
             self.blocks.update(

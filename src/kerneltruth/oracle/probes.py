@@ -243,7 +243,7 @@ def _changes(
         for kind in kinds:
             for around in CAUSES[kind]:
                 seen = zip(ruling.outputs, again(around), bounds, strict=False)
-                yield kind, [_differs(before, now, bound) for before, now, bound in seen]
+                yield kind, [differs(before, now, bound) for before, now, bound in seen]
         return
     probed = [kind for kind in kinds if kind != "nondeterministic"]
     # Equal calls before and after: a seed may come from a clock.
@@ -285,12 +285,12 @@ def _tells(
     lost = before.isnan()
     drawn, restless = torch.zeros_like(lost), torch.zeros_like(lost)
     for equal in same:
-        drawn |= _differs(before, equal, bound)
+        drawn |= differs(before, equal, bound)
         restless |= equal.isnan() != lost
-    return (_differs(before, now, bound) & ~drawn) | ((now.isnan() != lost) & ~restless)
+    return (differs(before, now, bound) & ~drawn) | ((now.isnan() != lost) & ~restless)
 
 
-def _differs(before: torch.Tensor, now: torch.Tensor, bound: torch.Tensor | None) -> torch.Tensor:
+def differs(before: torch.Tensor, now: torch.Tensor, bound: torch.Tensor | None) -> torch.Tensor:
     """Where two outputs are further apart than the order of a sum explains."""
     if not before.is_floating_point():
         return before != now

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from scripted import RELU, returned, session_of
+from scripted import MATMUL, RELU, returned, session_of
 
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.plan import Plan
@@ -60,6 +60,22 @@ def test_a_suspect_is_judged_again_on_more_cases_and_passes(fact, suspect):
     assert [(s.fact, s.detail) for s in attempt.suspicions] == [(fact, said)]
     round_ = attempt.second_round
     assert (round_.reason, round_.verdict, round_.cases) == ("suspect", "pass", STRICTER * CASES)
+
+
+@pytest.mark.parametrize(("by", "facts"), [(1e-4, ["repetition_differs"]), (1e-7, [])])
+def test_an_equal_call_with_another_right_result_is_suspect(by, facts):
+    called = set()
+
+    def answer(call):
+        a, b = call.tensors["a"], call.tensors["b"]
+        again = a.numpy().tobytes() in called
+        called.add(a.numpy().tobytes())
+        return returned(a @ b * (1 + by * again))
+
+    made = session_of(MATMUL, answer)
+    *_, ended = evaluate_rounds(made, Plan(seed=7, cases=CASES, domain="core", dtypes=("float32",)))
+    assert ended.attempt.verdict == Passed()
+    assert [s.fact for s in ended.attempt.suspicions] == facts
 
 
 def test_the_second_round_of_a_suspect_decides():
