@@ -43,8 +43,10 @@ LEAST_BYTES = 128 * 2**20
 _MOST_ROOM = 2**30
 # From <linux/fcntl.h>: no shrinking, no growing, no further seals.
 _ADD_SEALS, _SEALS = 1033, 0x2 | 0x4 | 0x1
-# A type of each size, to move elements as they are.
-_BITS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+# Elements are moved as integers, those of 16 bytes as two.
+_WORD = 8
+# How many are compared at once: comparing takes memory.
+_AT_ONCE = 2**20
 
 Range = tuple[int, int]
 
@@ -133,7 +135,7 @@ class Keeper:
             return replace(answer, allocations=(), used=())
         hits = self._hits(answer.allocations, self._last.call)
         buffers = self._read_inputs(self._last)
-        changed = [n for n, data in answer.buffers.items() if not _equal(buffers[n], data)]
+        changed = [n for n, data in answer.buffers.items() if buffers[n] != data]
         read = self._read_results(answer.results, Taken(earlier), limit)
         late_inputs, late_result = self._late
         return replace(
@@ -167,7 +169,8 @@ class Keeper:
             return (), False
         inputs, given = self._last.inputs, self._last.given
         changed = tuple(n for n, data in given.items() if not self._holds(inputs[n][0], data))
-        return changed, any(self._bytes_of(result) != data for result, data in self._last.results)
+        results = self._last.results
+        return changed, any(not _equal(self._elements(r), data) for r, data in results)
 
     def _read_inputs(self, last: _LastCall) -> dict[str, Data]:
         """Return what the inputs hold, those that the judge looks at."""
@@ -205,7 +208,7 @@ class Keeper:
             size += math.prod(result.shape) * ITEMSIZE[result.dtype]
             if size > limit:
                 raise TooLarge(f"an answer of {size} bytes is over {limit}")
-            data = self._bytes_of(result)
+            data = self._elements(result).tobytes()
             self._last.results.append((result, data))
             if result.data:
                 read.late |= result.data != data
@@ -232,18 +235,17 @@ class Keeper:
             raise ProtocolError("a result that lies outside of the memory")
         return start, end
 
-    def _bytes_of(self, result: TensorResult) -> bytes:
-        """Return the elements of a result in row-major order."""
-        assert result.place is not None
-        if 0 in result.shape:
-            return b""
-        kind = np.dtype(_BITS[ITEMSIZE[result.dtype]])
-        strides = tuple(s * kind.itemsize for s in result.strides)
+    def _elements(self, result: TensorResult) -> Any:
+        """Return the elements of a result where they lie, as integers."""
+        size = ITEMSIZE[result.dtype]
+        word = min(size, _WORD)
+        shape = (*result.shape, size // word)
+        strides = (*(s * size for s in result.strides), word)
+        place = 0 if 0 in shape else result.place
         try:
-            elements: Any = np.ndarray(result.shape, kind, self._memory, result.place, strides)
+            return np.ndarray(shape, f"u{word}", self._memory, place or 0, strides)
         except ValueError as error:
             raise ProtocolError(f"a result that cannot be read: {error}") from error
-        return bytes(elements.tobytes())
 
     def _holds(self, start: int, data: Data) -> bool:
         """Return whether the memory holds these bytes."""
@@ -256,8 +258,17 @@ class Keeper:
             yield start, end
 
 
-def _equal(one: Any, other: Data) -> bool:
-    return np.array_equal(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8))
+def _equal(there: Any, data: Data) -> bool:
+    """Return whether an array's elements in row-major order are these bytes."""
+    expected, start = np.frombuffer(data, there.dtype), 0
+    if there.size != expected.size:
+        return False
+    flags: Any = ("external_loop", "buffered", "zerosize_ok")
+    for piece in np.nditer(there, flags, order="C", buffersize=_AT_ONCE):
+        if not np.array_equal(piece, expected[start : start + len(piece)]):
+            return False
+        start += len(piece)
+    return True
 
 
 def _kept(argument: TensorArgument, start: int) -> KeptArgument:

@@ -67,6 +67,7 @@ ANSWERS = {
 }
 SOURCES = {
     "a gigabyte": GIGABYTE,
+    "all of the shared memory": "import torch\ndef f(x): return torch.ones(2**12, 7000).t()",
     **{name: FORGING.replace("{body}", body) for name, body in ANSWERS.items()},
 }
 

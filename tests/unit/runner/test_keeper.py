@@ -10,6 +10,7 @@ from children import POISON, floats, vector
 from kerneltruth.runner.keeper import Keeper
 from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon
 from kerneltruth.runner.protocol import (
+    ITEMSIZE,
     Call,
     GuardedAllocation,
     Observation,
@@ -228,3 +229,17 @@ def test_the_memory_can_be_neither_cut_off_nor_extended(child):
     for size in (0, 2 * SIZE):
         with pytest.raises(PermissionError):
             os.ftruncate(descriptor, size)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64", "float64", "bfloat16", "bool"])
+def test_elements_of_every_size_are_read_and_compared_by_their_bits(child, dtype):
+    start = child.begin().memory.room[0]
+    child.memory[start : start + 96] = 0xFF
+    child.memory[start : start + 32] = range(32)
+    size = ITEMSIZE[dtype]
+    named = replace(result(start, 2, strides=(2,)), dtype=dtype)
+    seen = child.returns(named)
+    there = bytes(child.memory[start : start + 96])
+    assert seen.results[0].data == there[:size] + there[2 * size : 3 * size]
+    child.begin()
+    assert not child.returns().results_changed
