@@ -21,9 +21,9 @@ from kerneltruth.errors import InternalError, UserError
 
 SCHEMA = 2
 # What reading a document may take beside its text.
-_MOST_BYTES = 250 * 2**20
+VALUES = 250 * 2**20
 # What a value takes at most: a dict of one key, with its place in what holds it; a short text.
-_CONTAINER, _ITEM = 200, 64
+CONTAINER, ITEM = 200, 64
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -93,8 +93,8 @@ def loads(text: str | bytes | bytearray) -> typing.Any:
     """
     signs = ("[", "{", ",") if isinstance(text, str) else (b"[", b"{", b",")
     lists, objects, items = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
-    if (lists + objects) * _CONTAINER + items * _ITEM > _MOST_BYTES:
-        raise ValueError(f"it holds over {_MOST_BYTES >> 20} MiB of values")
+    if (lists + objects) * CONTAINER + items * ITEM > VALUES:
+        raise ValueError(f"it holds over {VALUES >> 20} MiB of values")
     try:
         return json.loads(text)
     except RecursionError as error:
