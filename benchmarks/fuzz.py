@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def measured(name: str, keep: Path, seconds: int) -> list[Any]:
             process.wait()
             code = None
     text = log.read_text(errors="replace")
+    if not (keep / f"{name}.json").exists():
+        raise SystemExit(f"{name}: did not begin; see {log}")
     found = json.loads((keep / f"{name}.json").read_text())
     edges = re.findall(r"cov: (\d+)", text)
     kept = re.findall(r"corp: (\d+)", text)
@@ -72,7 +75,8 @@ def measured(name: str, keep: Path, seconds: int) -> list[Any]:
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", help="one of the targets; default: all")
-    parser.add_argument("--seconds", type=int, default=600, help="for each target")
+    parser.add_argument("--seconds", type=int, default=600, help="for each target, by the clock")
+    parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--keep", type=Path, help="folder for inputs; default: a temporary one")
     options = parser.parse_args()
     if importlib.util.find_spec("atheris") is None:
@@ -83,7 +87,8 @@ def main() -> int:
         raise SystemExit(f"--target {min(unknown)}: must be one of {', '.join(known)}")
     keep = options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
     keep.mkdir(parents=True, exist_ok=True)
-    rows = [measured(name, keep, options.seconds) for name in names]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(lambda name: measured(name, keep, options.seconds), names))
     head = (
         *("target", "CPU s", "executions", "edges", "corpus", "crashes", "hangs", "slowest, s"),
         *("growth, MiB", "forgeries"),

@@ -23,7 +23,7 @@ from pathlib import Path
 import machine
 from fuzz_targets import FINDINGS, PREDICTIONS, SUBMISSION, targets
 
-from kerneltruth.documents.model import CONTAINER, ITEM, VALUES
+from kerneltruth.documents.model import CONTAINER, ITEM, VALUES, VALUES_OF_RUN
 from kerneltruth.runner.bundle import Bundle, bundle_text
 from kerneltruth.runner.link import LARGEST_HEADER
 from kerneltruth.runner.regular_file import MOST_BYTES
@@ -42,6 +42,10 @@ _FILLED = {
 }
 
 
+# Whole documents of a run.
+_OF_RUN = ("finding", "export", "manifest")
+
+
 def filled(before: str, unit: str | None, after: str, size: int) -> bytes:
     """JSON of at most a size, with as many units as fit between two texts."""
     room = size - len(before) - len(after) - 8
@@ -50,11 +54,11 @@ def filled(before: str, unit: str | None, after: str, size: int) -> bytes:
     return f"{before}{unit * (room // len(unit))}0{after}".encode()
 
 
-def bounded(before: str, unit: str | None, after: str, size: int) -> bytes:
+def bounded(before: str, unit: str | None, after: str, size: int, most: int) -> bytes:
     """As much as a reader still parses."""
     if unit is not None:
         containers, commas = sum(map(unit.count, "[{")), unit.count(",")
-        count = VALUES // (containers * CONTAINER + commas * ITEM)
+        count = most // (containers * CONTAINER + commas * ITEM)
         size = min(size, (count - 200) * len(unit))
     return filled(before, unit, after, size)
 
@@ -74,7 +78,8 @@ def inputs() -> Iterator[tuple[str, str, bytes]]:
             ("endpoint", '{"choices":[', "]}", 32 * 2**20),
         ]
         for target, before, after, size in places:
-            yield target, name, bounded(before, unit, after, size)
+            most = VALUES_OF_RUN if target in _OF_RUN else VALUES
+            yield target, name, bounded(before, unit, after, size, most)
     for name, unit in {
         "calls": "f(x)\n",
         "names": "a,",

@@ -210,7 +210,7 @@ def main() -> int:
         "Ordinary candidates beside hostile ones",
         machine.facts("cpu"),
         [
-            f"Isolation: {levels.offered().level}. "
+            f"Isolation: {levels.chosen()}. "
             f"{len(sources)} ordinary candidates, {options.workers} judges: {alone_s:.0f} s alone, "
             f"{beside_s:.0f} s with {len(chosen)} hostile ones among them.",
             f"Verdicts that differ: {len(differ)}. Left behind: {', '.join(left) or 'nothing'}.",

@@ -20,8 +20,8 @@ from kerneltruth import __version__
 from kerneltruth.errors import InternalError, UserError
 
 SCHEMA = 2
-# What reading a document may take beside its text.
-VALUES = 250 * 2**20
+# What reading a document may take beside its text; one of a run, whose seal takes a copy of it.
+VALUES, VALUES_OF_RUN = 250 * 2**20, 80 * 2**20
 # What a value takes at most: a dict of one key, with its place in what holds it; a short text.
 CONTAINER, ITEM = 200, 64
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -85,16 +85,18 @@ def parse(kind: type[T], data: object) -> T:
         raise UserError(f"no valid {_name(kind)}: {reason}") from error
 
 
-def loads(text: str | bytes | bytearray) -> typing.Any:
+def loads(text: str | bytes | bytearray, *, most: int = VALUES) -> typing.Any:
     """Read the JSON that anyone may have written.
+
+    `most` is how many bytes its values may take.
 
     Raises:
         ValueError: it is none, or takes far more memory than its text.
     """
     signs = ("[", "{", ",") if isinstance(text, str) else (b"[", b"{", b",")
     lists, objects, items = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
-    if (lists + objects) * CONTAINER + items * ITEM > VALUES:
-        raise ValueError(f"it holds over {VALUES >> 20} MiB of values")
+    if (lists + objects) * CONTAINER + items * ITEM > most:
+        raise ValueError(f"it holds over {most >> 20} MiB of values")
     try:
         return json.loads(text)
     except RecursionError as error:

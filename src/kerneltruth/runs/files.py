@@ -13,7 +13,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from kerneltruth.documents.model import loads
+from kerneltruth.documents.model import VALUES_OF_RUN, loads
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.regular_file import read_regular
 
@@ -30,7 +30,7 @@ def read_json(path: Path) -> Any:
         UserError: the file cannot be read, is too large, or is not JSON.
     """
     try:
-        return loads(read_regular(path).decode("utf-8"))
+        return loads(read_regular(path).decode("utf-8"), most=VALUES_OF_RUN)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
     except ValueError as error:
