@@ -6,11 +6,11 @@ becomes an error of this call, so that a retry may succeed; nothing here raises.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kerneltruth.documents.model import loads
 from kerneltruth.generate.chat import ApiError, Reply, Usage
 
 _SHOWN = 200
@@ -20,8 +20,8 @@ _REASONING = ("reasoning_content", "reasoning")
 def read_completion(body: bytes) -> Reply | ApiError:
     """Parse the answer in the body of a response that was not streamed."""
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        data = loads(body)
+    except ValueError as error:
         return _malformed(f"not JSON ({error})", body)
     choice = _first_choice(data)
     if choice is None:
@@ -60,8 +60,8 @@ class ReplyStream:
             self.ended = True
             return False
         try:
-            data = json.loads(value)
-        except (ValueError, RecursionError) as error:
+            data = loads(value)
+        except ValueError as error:
             self.error = _malformed(f"an event is not JSON ({error})", value.encode())
             return False
         if (said := _error_in(data)) is not None:
