@@ -18,7 +18,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.runner.link import Ended, Link
 from kerneltruth.runner.protocol import Contents, Observation
 from kerneltruth.runner.sandbox import ResourceLimits, processes_beside
-from kerneltruth.runner.wire import _PREFIX, MAGIC, VERSION, encode
+from kerneltruth.runner.wire import MAGIC, VERSION, encode
 
 pytestmark = pytest.mark.processes
 
@@ -317,7 +317,7 @@ def dripping(write, data):
 @pytest.mark.parametrize("end", ["an answer", "output"])
 def test_what_comes_byte_by_byte_keeps_no_call_beyond_its_deadline(ends, end):
     link, _, wire, printed = ends
-    wire.send(_PREFIX.pack(MAGIC, VERSION, 2**20, 0))
+    wire.send(struct.pack("<4sHIQ", MAGIC, VERSION, 2**20, 0))
     write = wire.send if end == "an answer" else lambda data: os.write(printed, data)
     dripping(write, b" ").start()
 
