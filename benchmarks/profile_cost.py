@@ -9,6 +9,7 @@ The candidates are the corpus, or the submissions at PATH. A process of either c
 of them in turn, which begins alternates, and the first round, which makes what is expected, does
 not count. A source differs from round to round, so each judgement compiles from cold. Failures are
 explained as `run` does; `--no-explain` leaves that out. `--every N` takes each Nth candidate.
+Seconds are those of processors on a CPU, and those of a clock on a GPU; see the worker.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Measured:
     """Seconds of a candidate's judgements in one state, round by round."""
 
     seconds: list[float] = field(default_factory=list)
+    clock: list[float] = field(default_factory=list)
     verdict: str = ""
     cases: int = 0
 
@@ -151,6 +153,7 @@ def measured(
                 states[state].verdict, states[state].cases = reply["verdict"], reply["cases"]
                 if number:
                     states[state].seconds.append(reply["seconds"])
+                    states[state].clock.append(reply["clock"])
         print(f"round {number} of {options.rounds} is done", file=sys.stderr)
     return found
 
@@ -174,7 +177,10 @@ def compared(found: Sequence[dict[str, Measured]], ends: str) -> tuple[list[Any]
     cases = [sum(s[state].cases for s in both) for state in STATES]
     ratio, interval = ratio_of_sums(seconds["here"], seconds["before"])
     shown = None if ratio is None else f"{ratio:.3f}"
-    return [ends, len(both), *sums, *cases, shown, interval, f"{LIMITS[ends]:g}"], ratio
+    clock = [sum(median(s[state].clock) for s in both) for state in STATES]
+    by_clock = f"{clock[1] / clock[0]:.3f}" if both else None
+    row = [ends, len(both), *sums, *cases, shown, interval, f"{LIMITS[ends]:g}", by_clock]
+    return row, ratio
 
 
 def report_of(
@@ -183,9 +189,8 @@ def report_of(
     """The table of both states, what was judged otherwise, and what grew most."""
     rows = {ends: compared(found, ends) for ends in LIMITS}
     head = ("verdict", "kernels", "before, s", "here, s", "cases before", "cases here")
-    lines = machine.table(
-        (*head, "here / before", "95% interval", "at most"), [row for row, _ in rows.values()]
-    )
+    head = (*head, "here / before", "95% interval", "at most", "by a clock")
+    lines = machine.table(head, [row for row, _ in rows.values()])
     paired = list(zip(requests, found, strict=True))
     otherwise = [a.name for a, s in paired if s["here"].ends != s["before"].ends]
     lines += ["", f"Judged otherwise, and in no row: {len(otherwise)} {' '.join(otherwise)}", ""]
@@ -194,6 +199,11 @@ def report_of(
     lines += ["Seconds grew most for:", ""]
     lines += machine.table(("kernel", "before, ms", "here, ms"), worst[:WORST])
     return lines, {ends: value for ends, (_, value) in rows.items()}
+
+
+def busy_of(load: float) -> str:
+    """How busy the machine was, the workers included, which take turns."""
+    return f"At the end {load:.1f} processes wanted the machine's {os.cpu_count()} processors."
 
 
 def alone(requests: Sequence[Asked], found: Sequence[dict[str, Measured]]) -> list[str]:
@@ -227,12 +237,15 @@ def main() -> int:
     checkouts = {"here": ROOT} | ({"before": options.against} if options.against else {})
     workers = {state: Worker(path, device) for state, path in checkouts.items()}
     found = measured(requests, workers, options)
+    load = os.getloadavg()[1]
     for worker in workers.values():
         worker.close()
     about = (
         f"{len(requests)} kernels, {options.cases} cases each, median of {options.rounds} rounds, "
     )
-    about += f"failures {'un' if options.no_explain else ''}explained."
+    about += f"failures {'un' if options.no_explain else ''}explained. Seconds are "
+    about += "those of processors, of the judge and its children." if device == "cpu" else "a clock's."
+    about += f" {busy_of(load)}"
     lines, ratios = report_of(requests, found) if options.against else (alone(requests, found), {})
     title = "What a profile of obligations costs"
     facts = machine.facts(device)

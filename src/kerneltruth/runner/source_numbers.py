@@ -82,10 +82,10 @@ def nodes_of(source: str) -> tuple[ast.AST, ...]:
     for node in nodes:
         for name in node._fields:
             part = getattr(node, name, None)
-            if isinstance(part, list):
-                nodes += [each for each in part if isinstance(each, ast.AST)]
-            elif isinstance(part, ast.AST) and not isinstance(part, _MARKS):
-                nodes.append(part)
+            parts = part if isinstance(part, list) else (part,)
+            for each in parts:
+                if isinstance(each, ast.AST) and not isinstance(each, _MARKS):
+                    nodes.append(each)
     return tuple(nodes)
 
 

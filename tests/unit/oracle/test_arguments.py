@@ -68,6 +68,15 @@ def test_other_inputs_of_the_same_case_are_laid_out_anew():
     assert layouts.of(RELU, case, materialize(RELU, case)) is not found
 
 
+def test_forty_mebibytes_of_small_inputs_are_kept_together():
+    """As much as two rounds over the sixty tasks of a suite come to."""
+    layouts, case = Layouts(), case_of(RELU)
+    inputs = [materialize(RELU, case) for _ in range(1300)]
+    found = [layouts.of(RELU, case, each) for each in inputs]
+    assert 40 * 2**20 < sum(laid.bytes() + 4096 for laid in found) < 64 * 2**20
+    assert layouts.of(RELU, case, inputs[0]) is found[0]
+
+
 def test_large_inputs_are_not_kept():
     layouts, case = Layouts(limit_bytes=100), case_of(RELU)
     inputs = materialize(RELU, case)

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from kerneltruth.runner.source_numbers import block_sizes, thresholds
+from kerneltruth.runner.source_numbers import block_sizes, nodes_of, thresholds
 
 
 def test_block_sizes_come_from_calls_defaults_assignments_and_configs():
@@ -75,3 +75,13 @@ def test_no_source_takes_long_or_much_memory_to_read(source):
 
 def test_an_expression_of_few_values_is_folded():
     assert block_sizes("BLOCK = (2, 3) * (4, 8)") == (8, 12, 16, 24)
+
+
+def test_the_nodes_of_a_source_are_those_that_say_something_by_themselves():
+    found = [type(node).__name__ for node in nodes_of("x = -a + 2 if b and c < 3 else d")]
+    module, assign, *expressions = found
+    assert (module, assign) == ("Module", "Assign")
+    assert sorted(expressions) == [
+        *("BinOp", "BoolOp", "Compare", "Constant", "Constant", "IfExp"),
+        *("Name", "Name", "Name", "Name", "Name", "UnaryOp"),
+    ]

@@ -230,3 +230,10 @@ def test_contents_are_taken_once_and_in_order():
     header = len(twice) - len(data) + int.from_bytes(data[6:10], "little")
     with pytest.raises(ProtocolError, match="not the next"):
         decode(io.BytesIO(twice[:6] + struct.pack("<I", header) + twice[10:]).read, limit=2**20)
+
+
+def test_what_a_field_holds_by_default_is_not_sent():
+    data = encode(Observation(ended="returned"))
+    header = json.loads(data[data.index(b"{") :])
+    assert header.keys() == {"~kind", "ended", "timings", "buffers"}
+    assert crossed(Observation(ended="returned")) == Observation(ended="returned")

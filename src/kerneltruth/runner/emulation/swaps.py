@@ -194,11 +194,12 @@ def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> l
     ]
     if hasattr(torch, "accelerator"):
         table.append((torch.accelerator, accelerator))
-    made = [swap for owner, values in table for swap in _swaps_of(owner, values)]
+    made = [swap for owner, values in table for swap in swaps_of(owner, values)]
     return [*made, *_callback_swaps(resuming), *_extension_swaps()]
 
 
-def _swaps_of(owner: Any, values: Mapping[str, Any]) -> Iterator[Swap]:
+def swaps_of(owner: Any, values: Mapping[str, Any]) -> Iterator[Swap]:
+    """Yield what changes these attributes of an owner: at once, if it is a module."""
     if type(owner) is types.ModuleType:
         yield _Names(owner, values)
     else:
