@@ -118,7 +118,9 @@ def main() -> None:
     evaluator.start()
     evaluator.warm()
     for line in sys.stdin:
-        print(json.dumps(answer(evaluator, json.loads(line), sys.argv[1])), file=replies, flush=True)
+        print(
+            json.dumps(answer(evaluator, json.loads(line), sys.argv[1])), file=replies, flush=True
+        )
     evaluator.close()
 
 
