@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import textwrap
 import time
@@ -14,7 +16,7 @@ import pytest
 from children import CPU, call, is_running, named, vector, zygote_of
 
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.containment import levels, namespaces
+from kerneltruth.runner.containment import landlock, levels, namespaces, probe
 from kerneltruth.runner.containment.landlock import READ, READ_DIR
 from kerneltruth.runner.containment.libc import prctl
 from kerneltruth.runner.host import Runner
@@ -29,6 +31,16 @@ def needs_namespaces():
     here = levels.offered()
     if here.level != "namespaces":
         pytest.skip(f"no isolation 'namespaces' here: {here.limited_by}")
+
+
+def test_the_level_is_offered_where_the_system_makes_such_namespaces():
+    needed = ["cat", "unshare"]
+    if not all(map(shutil.which, needed)) or landlock.abi() < probe.LEAST_ABI:
+        pytest.skip("needs Landlock, cat and unshare")
+    made = subprocess.run(["unshare", "-Urnpimf", "--mount-proc", "true"], check=False)
+    if made.returncode != 0:
+        pytest.skip("the system forbids namespaces")
+    assert levels.offered() == levels.OfferedLevel("namespaces", None, landlock.abi())
 
 
 def apart(work, folder, *, kept=((namespaces.FOLDER, ()),), user=None):
