@@ -98,6 +98,9 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
             if mark is None:
                 request = replace(request, cache=None)
         warden = os.getpid()
+        if request.user is not None:
+            # Otherwise it could write to its output, and not open it by name.
+            os.fchown(request.output, request.user, -1)
         if request.alone:
             limits = request.limits
             name = f"kerneltruth-{zygote}-{warden}"

@@ -124,7 +124,8 @@ def test_an_honest_candidate_works_under_every_level():
             did.append("killed")
         except PermissionError:
             did.append("let go")
-        did.append(os.cpu_count() is not None)
+        with open("/proc/self/fd/1", "w") as output:
+            did.append(output.write("printed"))
         return did
     """
     for level in LEVELS[: LEVELS.index(levels.offered().level) + 1]:
@@ -134,10 +135,10 @@ def test_an_honest_candidate_works_under_every_level():
         ):
             seen = call(session)
         assert seen.ended == "returned", (level, seen)
-        *did, killed, counted = [result.text for result in seen.results]
+        *did, killed, printed = [result.text for result in seen.results]
         assert did == ["'temporary'", "42", "6", "7"]
         assert killed == "'killed'" or level == "syscalls"
-        assert counted == "True"
+        assert printed == "7"
 
 
 @pytest.mark.slow
