@@ -31,7 +31,7 @@ def enter(cache: Path, user: int | None = None) -> int | None:
         user = os.geteuid() if user is None else user
         cache.mkdir(mode=0o700, exist_ok=True)
         dead, used = [], False
-        # Who owned links to files of others could be given these by a change of owner.
+        # A change of owner could give away another's file that is linked there, so it is dropped.
         spoiled = any(cache.iterdir()) and cache.stat().st_uid != user
         for path in cache.glob(f"{_MARK}*"):
             if _is_held(path):
