@@ -10,7 +10,7 @@ from kerneltruth.cases.philox import derive
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.recent import Recent
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
-from kerneltruth.runner.protocol import Contents
+from kerneltruth.runner.protocol import EarlierContents
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
@@ -132,10 +132,10 @@ def _passed(spec: TensorSpec, spot: Placed) -> TensorArgument:
     )
 
 
-def contents_of(laid: LaidOut, usual: LaidOut) -> Contents:
+def contents_of(laid: LaidOut, usual: LaidOut) -> EarlierContents:
     """What the memory of a call holds in one on other inputs of the same shapes and layout."""
     pairs = ((name, place.buffer, usual.placed[name].buffer) for name, place in laid.placed.items())
-    return Contents(buffers={name: buffer for name, buffer, own in pairs if buffer != own})
+    return EarlierContents(buffers={name: buffer for name, buffer, own in pairs if buffer != own})
 
 
 def poison_of(case: Case, index: int) -> bytes:

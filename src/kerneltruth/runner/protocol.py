@@ -111,7 +111,7 @@ class CallMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class EarlierContents:
     """What some inputs hold in a call before the one that is observed: whole buffers by name."""
 
     buffers: dict[str, Data]
@@ -145,7 +145,7 @@ class Call:
     draw: int = 0
     reused: bool = False
     gradients_of: tuple[str, ...] = ()
-    earlier: tuple[Contents, ...] = ()
+    earlier: tuple[EarlierContents, ...] = ()
     in_sight: bool = False
     kernels: Kernels = "run"
     rows: Rows | None = None
@@ -162,7 +162,7 @@ class CallSettings(TypedDict, total=False):
     draw: int
     reused: bool
     gradients_of: tuple[str, ...]
-    earlier: tuple[Contents, ...]
+    earlier: tuple[EarlierContents, ...]
     in_sight: bool
     kernels: Kernels
     rows: Rows | None

@@ -24,7 +24,7 @@ from kerneltruth.runner.protocol import (
     Access,
     Binary,
     CallMemory,
-    Contents,
+    EarlierContents,
     GuardedAllocation,
     KernelRun,
     KernelWork,
@@ -45,7 +45,7 @@ MAX_HEADER = 64 * 2**20
 _PARTS = (
     *(TensorArgument, KeptArgument, RepeatedArgument, ScalarArgument, Supply),
     *(TensorResult, OtherResult, Launch, KernelRun, KernelWork, Binary, Access, Rows),
-    *(CallMemory, Contents, GuardedAllocation),
+    *(CallMemory, EarlierContents, GuardedAllocation),
 )
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
 _FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _KINDS.values()}

@@ -16,7 +16,7 @@ from children import CPU, POISON, call, floats, vector
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.link import Ended, Link
-from kerneltruth.runner.protocol import Contents, Observation
+from kerneltruth.runner.protocol import EarlierContents, Observation
 from kerneltruth.runner.sandbox import ResourceLimits, processes_beside
 from kerneltruth.runner.wire import MAGIC, VERSION, encode
 
@@ -149,7 +149,7 @@ def f(x):
 
 @pytest.mark.parametrize(("in_sight", "versions"), [(False, (0, 0, 0)), (True, (0, 1, 2))])
 def test_inputs_change_in_the_same_memory_between_calls(opened, in_sight, versions):
-    earlier = tuple(Contents(buffers={"x": vector(value).buffer}) for value in (2.0, 3.0))
+    earlier = tuple(EarlierContents(buffers={"x": vector(value).buffer}) for value in (2.0, 3.0))
     seen = opened(SEES).call(
         [vector(1.0)], poison=POISON, deadline_s=10, earlier=earlier, in_sight=in_sight
     )
