@@ -28,7 +28,7 @@ from kerneltruth.runner.protocol import Observation, TensorResult
 _ONE_BY_ONE = 2
 # A smaller result may equal another one by chance.
 _LEAST_BYTES = 4
-# Of these elements, the one that changes most is changed: that shows in most results.
+# The one of these elements that changes most is changed: that shows in most results.
 _LOOKED_AT = 8
 AS_BEFORE = (
     "it returns, bit for bit, the result of what they held before, and is right in fresh memory"
@@ -56,8 +56,8 @@ def not_following(
         return drawn
     whole, *others = earlier
     # One element tells a kept result from a kept operand only if whole inputs are followed.
-    told_by = [whole] if _is_stale(session, drawn, [whole]) else others
-    if any(_is_earlier_result(session, drawn, inputs) for inputs in told_by):
+    shown_by = [whole] if _is_stale(session, drawn, [whole]) else others
+    if any(_is_earlier_result(session, drawn, inputs) for inputs in shown_by):
         return Hack(kind="kept_result", detail=f"{STALE}: {AS_BEFORE}")
     # A transformed operand may be kept as long as its tensor's version says that it is the same.
     session.close()

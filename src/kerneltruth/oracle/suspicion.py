@@ -63,7 +63,7 @@ def suspicions(session: CandidateSession, attempt: Attempt) -> tuple[Suspicion, 
     traces, kernel = session.traces(), attempt.kernel
     replaced = patches(session.candidate.source)
     more = f" and {len(replaced) - _MOST_NAMED} more" if len(replaced) > _MOST_NAMED else ""
-    told: dict[SuspectFact, str] = {
+    details: dict[SuspectFact, str] = {
         "replaces_names": ", ".join(replaced[:_MOST_NAMED]) + more,
         "threads_left": _several(traces.threads, "thread") + " ran on after a call",
         "processes_left": _several(traces.processes, "process") + " ran on after the calls",
@@ -79,7 +79,7 @@ def suspicions(session: CandidateSession, attempt: Attempt) -> tuple[Suspicion, 
         "repetition_differs": traces.changing,
         "kernels_not_needed": kernel is not None and kernel.probe == "not_needed",
     }
-    return tuple(Suspicion(fact=f, detail=said) for f, said in told.items() if holds[f])
+    return tuple(Suspicion(fact=f, detail=said) for f, said in details.items() if holds[f])
 
 
 def _several(count: int, noun: str) -> str:
