@@ -243,11 +243,10 @@ def main() -> int:
     about = (
         f"{len(requests)} kernels, {options.cases} cases each, median of {options.rounds} rounds, "
     )
-    about += f"failures {'un' if options.no_explain else ''}explained. Seconds are "
-    about += (
-        "those of processors, of the judge and its children." if device == "cpu" else "a clock's."
-    )
-    about += f" {busy_of(load)}"
+    about += f"failures {'un' if options.no_explain else ''}explained. "
+    if device == "cpu":
+        about += "Seconds are those of processors, of the judge and its children. "
+    about += busy_of(load)
     lines, ratios = report_of(requests, found) if options.against else (alone(requests, found), {})
     title = "What a profile of obligations costs"
     facts = machine.facts(device)

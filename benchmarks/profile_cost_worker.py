@@ -118,9 +118,8 @@ def main() -> None:
     evaluator.start()
     evaluator.warm()
     for line in sys.stdin:
-        print(
-            json.dumps(answer(evaluator, json.loads(line), sys.argv[1])), file=replies, flush=True
-        )
+        reply = answer(evaluator, json.loads(line), sys.argv[1])
+        print(json.dumps(reply), file=replies, flush=True)
     evaluator.close()
 
 
