@@ -189,8 +189,8 @@ def report_of(
     """The table of both states, what was judged otherwise, and what grew most."""
     rows = {ends: compared(found, ends) for ends in LIMITS}
     head = ("verdict", "kernels", "before, s", "here, s", "cases before", "cases here")
-    head = (*head, "here / before", "95% interval", "at most", "by a clock")
-    lines = machine.table(head, [row for row, _ in rows.values()])
+    ratios = ("here / before", "95% interval", "at most", "by a clock")
+    lines = machine.table((*head, *ratios), [row for row, _ in rows.values()])
     paired = list(zip(requests, found, strict=True))
     otherwise = [a.name for a, s in paired if s["here"].ends != s["before"].ends]
     lines += ["", f"Judged otherwise, and in no row: {len(otherwise)} {' '.join(otherwise)}", ""]
