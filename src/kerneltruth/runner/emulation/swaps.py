@@ -59,7 +59,7 @@ class Swap:
             setattr(self._owner, self._name, self._real)
 
 
-class _Names(Swap):
+class _ModuleNames(Swap):
     """Names of one module that hold other values while the facade is up.
 
     A module's dict is changed at once: each call of a candidate switches some fifty names six
@@ -201,7 +201,7 @@ def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> l
 def swaps_of(owner: Any, values: Mapping[str, Any]) -> Iterator[Swap]:
     """Yield what changes these attributes of an owner: at once, if it is a module."""
     if type(owner) is types.ModuleType:
-        yield _Names(owner, values)
+        yield _ModuleNames(owner, values)
     else:
         yield from (Swap(owner, name, value) for name, value in values.items())
 
