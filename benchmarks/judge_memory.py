@@ -106,8 +106,8 @@ def inputs() -> Iterator[tuple[str, str, bytes]]:
     coded = base64.b64encode(stored[: MOST_BYTES * 3 // 4 - 2**16]).decode()
     yield "export", "inputs of 48 MiB", json.dumps(exported | {"inputs": coded}).encode()
     yield "predictions", "as they are", PREDICTIONS
-    many = {f"level_1_problem_2_sample_{n}": "x = 1\n" * 50 for n in range(100_000)}
-    yield "kernelbench", "100,000 sources", json.dumps(SUBMISSION | {"kernels": many}).encode()
+    many = {f"level_1_problem_2_sample_{n}": "x = 1\n" * 50 for n in range(20_000)}
+    yield "kernelbench", "20,000 sources", json.dumps(SUBMISSION | {"kernels": many}).encode()
 
 
 def grown(read: Callable[[bytes], None], data: bytes) -> tuple[int, float]:

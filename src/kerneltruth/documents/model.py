@@ -21,7 +21,7 @@ from kerneltruth.errors import InternalError, UserError
 
 SCHEMA = 2
 # What reading a document may take beside its text; one of a run, whose seal takes a copy of it.
-VALUES, VALUES_OF_RUN = 250 * 2**20, 80 * 2**20
+VALUES, VALUES_OF_RUN = 200 * 2**20, 80 * 2**20
 # What a value takes at most: a dict of one key, with its place in what holds it; a short text.
 CONTAINER, ITEM = 200, 64
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -2,9 +2,11 @@
 
 import ast
 import base64
+import random
 import runpy
 import sys
 import time
+import tracemalloc
 import zlib
 
 import pytest
@@ -162,6 +164,21 @@ def test_files_that_unpack_to_more_than_a_candidate_may_hold_are_none():
     )
 
     assert bundle_in(bundle_text(made).replace(small, large)) is None
+
+
+def test_packed_files_are_read_in_a_few_times_their_size():
+    noise = Bundle(
+        module="k", function="f", files={"k.py": b"", "k.so": random.Random(0).randbytes(2**21)}
+    )
+    text = bundle_text(noise)
+    bundle_in.cache_clear()
+    tracemalloc.start()
+    found = bundle_in(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert found == noise
+    assert peak < 12 * 2**21
 
 
 @pytest.mark.parametrize(
