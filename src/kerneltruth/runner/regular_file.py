@@ -32,17 +32,17 @@ def open_regular(path: Path) -> BinaryIO:
         raise
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path, *, most: int = MOST_BYTES) -> bytes:
     """Return a file's bytes.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or holds more than `MOST_BYTES`.
+        OSError: it cannot be read, is no regular file, or holds more than `most` bytes.
     """
     with open_regular(path) as file:
         # Space for what it says that it holds; files of the system say 0.
-        data = file.read(min(os.fstat(file.fileno()).st_size, MOST_BYTES) + 1)
-        while len(data) <= MOST_BYTES and (more := file.read(_CHUNK)):
+        data = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
+        while len(data) <= most and (more := file.read(_CHUNK)):
             data += more
-    if len(data) > MOST_BYTES:
-        raise OSError(errno.EFBIG, f"it holds more than {MOST_BYTES} bytes")
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it holds more than {most} bytes")
     return data

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kerneltruth.documents.model import loads
 from kerneltruth.errors import UserError
-from kerneltruth.runner.regular_file import open_regular
+from kerneltruth.runner.regular_file import open_regular, read_regular
 from kerneltruth.suites.submission import Broken
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -58,11 +58,7 @@ def _parsed(text: str, origin: str) -> dict[str, object] | Broken:
 def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
     """Read a text file up to a size, or return why it cannot be read."""
     try:
-        with open_regular(path) as file:
-            data = file.read(limit + 1)
-        if len(data) > limit:
-            return Broken(origin=origin, reason=f"over {limit} bytes, which are read at most")
-        return data.decode("utf-8-sig")
+        return read_regular(path, most=limit).decode("utf-8-sig")
     except OSError as error:
         return Broken(origin=origin, reason=f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
