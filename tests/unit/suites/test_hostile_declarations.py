@@ -71,6 +71,12 @@ def test_a_problem_reads_no_file_outside_of_its_group(gpumode, tmp_path):
         gpumode(source="../../secret.py")
 
 
+def test_a_file_whose_name_has_line_breaks_is_named_in_one_line(gpumode):
+    with pytest.raises(UserError, match="as text") as refused:
+        gpumode(source="a\nb.py")
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "meta", [b'{"name": "\xff"}', b"[" * 10**5, b'{"a\\nb": 1}', b'{"name": 1}', b"[]"]
 )

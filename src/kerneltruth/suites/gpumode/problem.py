@@ -272,4 +272,6 @@ def _text(path: Path) -> str:
     try:
         return read_regular(path)[:MAX_SOURCE_BYTES].decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: {error}; put the problem's file there, as text") from error
+        # The name of a file may hold line breaks.
+        said = " ".join(f"{path}: {error}".split())
+        raise UserError(f"{said}; put the problem's file there, as text") from error
