@@ -152,7 +152,7 @@ class Keeper:
         )
 
     def _renew(self, needed: int) -> int:
-        """Make fresh memory with room for inputs of so many bytes; return its descriptor."""
+        """Make fresh memory with room for inputs of `needed` bytes; return its descriptor."""
         size = max(self._least, needed + min(3 * needed, _MOST_ROOM))
         self._size = size + -size % mmap.PAGESIZE
         descriptor = os.memfd_create("kerneltruth", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)

@@ -75,7 +75,7 @@ class Session:
         self.lost = 0
         self._runner = runner
         self._link: Link | None = None
-        # Of a child on the CPU, from its first call on.
+        # Only a child on the CPU has one, from its first call on.
         self._keeper: Keeper | None = None
         self._loaded: Observation | None = None
         self._load_deadline = 0.0

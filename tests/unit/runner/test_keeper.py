@@ -38,7 +38,7 @@ class Child:
         return call
 
     def allocate(self, start, count):
-        """A guarded allocation of so many floats, its bands filled, holding zeros."""
+        """A guarded allocation of `count` floats, its bands filled, holding zeros."""
         size = 4 * count
         band = np.frombuffer(ribbon(POISON, "float32"), np.uint8)
         end = start + BAND_BEFORE + size
