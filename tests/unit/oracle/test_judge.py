@@ -136,6 +136,15 @@ def test_what_is_late_and_wrong_at_first_may_be_a_mistake(what, later):
     assert verdict.detail == f"{what} changed after the call, by what it left behind"
 
 
+def test_a_right_result_in_an_earlier_calls_result_is_kept_state():
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, reused=(0,)))
+    assert (verdict.kind, verdict.detail) == (
+        "kept_state",
+        "the output lies in an earlier call's result",
+    )
+
+
 def test_a_written_input_outweighs_a_wrong_value():
     bench = Bench()
     wrong = bench.right[0] + 1
