@@ -3,9 +3,9 @@
 import tracemalloc
 
 import pytest
-from kerneltruth.generate.completion import ReplyStream, read_completion
 
 from kerneltruth.generate.chat import ApiError
+from kerneltruth.generate.completion import ReplyStream, read_completion
 
 MANY = '{"choices":[' + "[]," * 2**21 + "0]}"
 
