@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from kerneltruth.documents.verdict import Failed, Verdict, is_bad
+from kerneltruth.documents.verdict import Failed, Hack, Verdict, is_bad
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
@@ -46,7 +46,10 @@ def kept_from_before(
             return other if alone is not None else _kept("with other values", wrong)
     wrong = _wrong(session, expectation)
     if wrong is not None:
-        return _kept("after other cases", wrong)
+        # Other values are right, so it may go by where its inputs lie, which other calls prove.
+        session.close()
+        proven = not_following(session, expectation)
+        return proven if isinstance(proven, Hack) else _kept("after other cases", wrong)
     if session.task.bitwise and (changing := changing_bits(session, expectation)):
         return changing
     if not session.is_model or not models:

@@ -173,7 +173,7 @@ def _below(above: int) -> Iterator[str]:
 def processes_beside(child: int) -> int:
     """Return how many running processes a child has started, orphans among them.
 
-    Its warden adopts orphans.
+    Its warden adopts orphans, and starts the first process of the child's own namespace.
     """
     try:
         _, warden = _state(str(child))
@@ -182,8 +182,16 @@ def processes_beside(child: int) -> int:
     running = 0
     for pid in islice(_below(warden), _MOST_COUNTED):
         with contextlib.suppress(OSError):
-            running += pid != str(child) and _state(pid)[0] not in "ZX"
+            ours = pid == str(child) or _is_first(pid)
+            running += not ours and _state(pid)[0] not in "ZX"
     return running
+
+
+def _is_first(pid: str) -> bool:
+    """Return whether a process is the first one of a namespace of processes."""
+    status = Path(f"/proc/{pid}/status").read_text("utf-8")
+    numbers = next((s.split()[1:] for s in status.splitlines() if s.startswith("NSpid:")), [])
+    return len(numbers) > 1 and numbers[-1] == "1"
 
 
 def _state(pid: str) -> tuple[str, int]:

@@ -26,8 +26,11 @@ def test_a_stored_finding_is_written_again_byte_for_byte(path):
 @pytest.mark.parametrize("line", LINES, ids=lambda line: json.loads(line)["task"])
 def test_a_stored_attempt_is_written_again_byte_for_byte(line):
     attempt = json.loads(line)["attempt"]
-    # The stored lines are older than profiles.
-    later = ',"profile":{},"score":null,"kernel":null,"contract":"","hazards":{}'
+    # The stored lines are older than profiles, and these than second rounds.
+    later = (
+        ',"profile":{},"score":null,"kernel":null,"contract":"","hazards":{}'
+        ',"second_round":null,"suspicions":[]'
+    )
     again = dumps(parse(Attempt, attempt)).replace(later, "")
     assert f'"attempt":{again},' in line
 

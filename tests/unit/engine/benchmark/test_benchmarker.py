@@ -21,6 +21,7 @@ from kerneltruth.engine.benchmark.machine import Machine, NearLimit
 from kerneltruth.engine.benchmark.shape_document import retimed
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.processes
@@ -139,6 +140,13 @@ def wait_until(true):
     while not true() and time.monotonic() < end:
         time.sleep(0.005)
     assert true()
+
+
+@pytest.fixture(scope="module")
+def runner():
+    """A runner whose children see a test's files, which tell them when to fail."""
+    with Runner(device="cpu", targets=(), isolation="process") as made:
+        yield made
 
 
 @pytest.fixture
