@@ -34,7 +34,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.library.messages import answer_in, encoded, question_in
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.oracle.judge import rule
 from kerneltruth.runner.arguments import Data
 from kerneltruth.runner.bundle import Bundle, bundle_in, bundle_text

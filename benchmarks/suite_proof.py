@@ -19,7 +19,7 @@ import torch
 from kerneltruth.documents.model import dumps
 from kerneltruth.engine.proof import Proof, prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.pytorch import eager_candidate

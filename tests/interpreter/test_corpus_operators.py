@@ -17,7 +17,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Failed, Passed, Verdict
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS

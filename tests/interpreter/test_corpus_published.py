@@ -10,7 +10,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.probes import probe
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS

@@ -13,7 +13,7 @@ from kerneltruth.explain.reproducer.script import script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
-from kerneltruth.oracle.expectation import ExpectationCache, expect
+from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.kernelbenchx.optimizer import TASKS as DECLARED

@@ -14,7 +14,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault, TimedOut
 from kerneltruth.explain.reproducer.script import BODY, Seen, script
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.spec import Output, task

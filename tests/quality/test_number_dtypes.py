@@ -7,7 +7,7 @@ from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.engine.proof import prove
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 

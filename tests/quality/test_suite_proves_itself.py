@@ -10,7 +10,7 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.engine.proof import idle_attributes, idle_dims, prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_candidate

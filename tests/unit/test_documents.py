@@ -27,7 +27,7 @@ from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import evaluate_cases
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes

@@ -25,7 +25,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.rounds import SecondRoundBegun, evaluate_rounds
 from kerneltruth.peers import Draw, DrawCache, answer, run_all

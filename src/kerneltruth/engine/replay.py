@@ -20,8 +20,8 @@ from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import load_verdict
-from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.expected import Expectation, tensors_digest
+from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.runner.host import Runner
@@ -209,7 +209,7 @@ def _from_snapshot(
     stored = load_snapshot(path)
     if stored is None:
         raise UserError(f"{path}: its inputs were too large to store; replay from the seed")
-    from kerneltruth.oracle.expectation import expect_on
+    from kerneltruth.oracle.expectation_builder import expect_on
 
     tensors = {name: stored.get(name) for name in made.inputs.tensors}
     return expect_on(

@@ -14,7 +14,7 @@ from kerneltruth.documents.records import Finding
 from kerneltruth.engine.devices import TARGETS
 from kerneltruth.engine.policy import choose_policy
 from kerneltruth.errors import UserError
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.parts import load_source

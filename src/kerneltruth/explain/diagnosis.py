@@ -31,7 +31,7 @@ from kerneltruth.explain.minimize.search import MinimizeBudget
 from kerneltruth.explain.shown import shown
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.claims import claims_in_words
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.tasks.model import OUT

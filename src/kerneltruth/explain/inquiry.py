@@ -22,7 +22,7 @@ from kerneltruth.documents.verdict import (
 from kerneltruth.explain.localize.evidence import Sibling
 from kerneltruth.explain.minimize.cases import domain
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
 

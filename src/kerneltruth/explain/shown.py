@@ -18,7 +18,7 @@ from kerneltruth.documents.verdict import (
 )
 from kerneltruth.explain.localize.evidence import worst_index
 from kerneltruth.oracle.dtypes import NAMES
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import Ruling
 
 # A tensor with more elements appears as its dtype and shape.

@@ -17,7 +17,7 @@ from kerneltruth.cases.materialize import Inputs, benchmark_case, materialize
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.case import Case
 from kerneltruth.generate.prompts import Prompts
-from kerneltruth.oracle.reference import evaluate, quietly
+from kerneltruth.oracle.reference import outputs_of, quietly
 from kerneltruth.tasks.model import Task
 
 # The most numbers of one example, inputs and outputs together.
@@ -72,7 +72,7 @@ def _outputs(task: Task, inputs: Inputs) -> list[torch.Tensor]:
     own = {n: None if t is None else t.clone() for n, t in inputs.tensors.items()}
     try:
         with quietly():
-            return list(evaluate(task, own, inputs.scalars))
+            return list(outputs_of(task, own, inputs.scalars))
     except (RuntimeError, ValueError, IndexError, TypeError):
         return []
 

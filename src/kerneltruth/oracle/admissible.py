@@ -15,7 +15,7 @@ import torch
 
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
 from kerneltruth.oracle.moves import MOVES, each_move, flush, has_subnormal
-from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, real_parts, widened
+from kerneltruth.oracle.reference import Scalars, Tensors, cast, outputs_of, real_parts, widened
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Output, Task
@@ -155,7 +155,7 @@ def _attempt(
 ) -> tuple[torch.Tensor, ...] | None:
     """Evaluate; None if torch lacks the operator in this dtype on the CPU."""
     try:
-        return evaluate(task, tensors, scalars, formula=formula)
+        return outputs_of(task, tensors, scalars, formula=formula)
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return None
 
@@ -185,7 +185,7 @@ def _other_formulas(
             if outputs is None:
                 continue
         else:
-            outputs = evaluate(task, given, scalars, formula=formula)
+            outputs = outputs_of(task, given, scalars, formula=formula)
         specs = task.promised_outputs(scalars, tensors)
         yield Implementation(
             name=f"formula-{i}", outputs=_round(specs, outputs, working), settles=True
@@ -196,7 +196,7 @@ def _other_formulas(
         # sign do not vanish in a mean of many.
         for salt in (None, *range(GPU_DRAWS)):
             with OnGpu(ulp=None, salt=salt) as gpu:
-                outputs = evaluate(task, given, scalars, formula=formula)
+                outputs = outputs_of(task, given, scalars, formula=formula)
             if not gpu.used_function:
                 break
             rounded = _round(specs, outputs, working)

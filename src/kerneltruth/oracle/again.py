@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kerneltruth.documents.verdict import Failed, Hack, Verdict, is_bad
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expected import Expectation, tensors_digest
+from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.in_place import not_following
 from kerneltruth.runner.source_state import may_keep_state
 

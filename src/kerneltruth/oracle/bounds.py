@@ -203,7 +203,7 @@ def of_own_element(
     The neighbours' size says nothing about an element then. Rounding counts relative to the
     element's own size, or to 1: a kernel's intermediate results may be larger than its result. The
     bound is never wider than the usual one, `within`. For `conditioning` see
-    `evaluations.Evaluations`.
+    `right_results.RightResults`.
     """
     order = _order(task, case, dtype, tf32=False)
     results = [i for i in implementations if i.outputs[0].shape == reference.shape]

@@ -23,8 +23,8 @@ from kerneltruth.documents.verdict import CompileError, Failed, Passed, Unsuppor
 from kerneltruth.oracle.arguments import USUAL, Surroundings, contents_of, poison_of
 from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
-from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.suspicion import Traces

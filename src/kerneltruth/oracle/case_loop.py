@@ -31,7 +31,7 @@ from kerneltruth.oracle.again import (
     kept_from_others,
 )
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.in_place import not_following
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds

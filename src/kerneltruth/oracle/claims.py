@@ -15,9 +15,9 @@ import torch
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.dtypes import epsilon, is_float
-from kerneltruth.oracle.evaluations import all_evaluations, few_evaluations
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput, expected_outputs
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput, expected_outputs
 from kerneltruth.oracle.reference import quietly, widened
+from kerneltruth.oracle.right_results import all_right_results, few_right_results
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
@@ -99,10 +99,10 @@ def _bounded(
         scalars=expectation.inputs.scalars | dict(settings),
     )
     if expectation.timed_on is None:
-        made = all_evaluations(other, case, given, bounded=True, tf32=expectation.tf32)
+        made = all_right_results(other, case, given, bounded=True, tf32=expectation.tf32)
     else:
         device = expectation.timed_on
-        made = few_evaluations(other, case, given, bounded=True, device=device)
+        made = few_right_results(other, case, given, bounded=True, device=device)
     # One evaluation may keep an infinite or NaN element that another drops.
     shown = tuple(replace(i, settles=True) for i in made.implementations)
     made = replace(made, implementations=shown)

@@ -22,8 +22,8 @@ from kerneltruth.documents.verdict import (
 from kerneltruth.oracle.again import differ
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.recent import Recent
 from kerneltruth.runner.candidate import Candidate

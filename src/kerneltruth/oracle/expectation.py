@@ -1,136 +1,191 @@
-"""What the judge expects of a case: inputs, reference, bound; cached by case identity."""
+"""What is expected of a case: its inputs and, for each output, the reference and its bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
-from kerneltruth.cases.materialize import Inputs, materialize, with_out
+from kerneltruth.cases.materialize import Inputs, flat_bytes
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle import bounds
-from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.claims import broken_claims
-from kerneltruth.oracle.dealing import Deals
-from kerneltruth.oracle.decoys import decoys, is_right
-from kerneltruth.oracle.evaluations import (
-    all_evaluations,
-    few_evaluations,
+from kerneltruth.oracle.dtypes import DTYPES, is_float
+from kerneltruth.oracle.right_results import LARGE, SLACK, RightResults, count_elements
+from kerneltruth.oracle.stats import (
+    Difference,
+    compare,
+    compare_exact,
+    each_rejected,
+    rejects,
+    rejects_exact,
 )
-from kerneltruth.oracle.expected import Expectation, expected_outputs
-from kerneltruth.oracle.gradients import judged_as
-from kerneltruth.oracle.recent import Recent, tensor_bytes
-from kerneltruth.oracle.reference import quietly
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Output, Task
 
 
-def expect(task: Task, case: Case, policy: Policy) -> Expectation:
-    """Materialize a case, evaluate its reference and bounds, and try the decoys."""
-    if task.unrefereeable is not None:
-        nothing = Inputs(order=(), tensors={}, scalars={})
-        return Expectation(case=case, inputs=nothing, unrefereeable=task.unrefereeable)
-    return expect_on(task, case, materialize(task, case), policy)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExpectedOutput:
+    """One output: the float64 reference, its rounding, and the error allowed per element.
 
-
-def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
-    """What the judge expects on given inputs, such as stored ones."""
-    with quietly():
-        return _expect_on(task, case, inputs, policy)
-
-
-def expect_timed(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expectation:
-    """Evaluate what a timed call on these inputs must give; it stays on `device`.
-
-    Raises:
-        Exception: whatever torch raises where the operator does not accept the inputs.
+    A complex output is stored as real and imaginary parts in a last dim of 2, with their `dtype`.
+    `promised` and `shape` describe what must be returned.
     """
-    with quietly(), torch.device(device):
-        specs = task.promised_outputs(inputs.scalars, inputs.tensors)
-        bounded = any(o.compare != "claims" for o in specs)
-        made = few_evaluations(task, case, inputs, bounded=bounded, device=device)
-        outputs = expected_outputs(task, case, specs, made, Policy())
-    return Expectation(case=case, inputs=inputs, outputs=outputs, timed_on=device)
+
+    spec: Output
+    dtype: str
+    promised: str
+    reference: torch.Tensor
+    rounded: torch.Tensor
+    bound: torch.Tensor | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that must be returned."""
+        shape = tuple(self.reference.shape)
+        return shape[:-1] if self.promised.startswith("complex") else shape
+
+    def difference(self, got: torch.Tensor) -> Difference:
+        """Compare an output of the right shape and dtype."""
+        if is_float(self.dtype) and self.bound is not None:
+            return compare(got, self.reference, self.bound, rounded=self.rounded)
+        return compare_exact(got, self.reference, self.bound)
+
+    def rejects(self, got: torch.Tensor) -> bool:
+        """Whether an output of the right shape and dtype is wrong anywhere."""
+        if is_float(self.dtype) and self.bound is not None:
+            return rejects(got, self.reference, self.bound, rounded=self.rounded)
+        return rejects_exact(got, self.reference, self.bound)
+
+    def rejects_each(self, outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether all these outputs are surely wrong: a quick check of many small ones."""
+        if not outputs or self.bound is None or not is_float(self.dtype):
+            return not outputs
+        return each_rejected(outputs, self.reference, self.bound, rounded=self.rounded)
 
 
-def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
-    task = judged_as(task, case)
-    specs = task.promised_outputs(inputs.scalars, inputs.tensors)
-    # Claims need no bound.
-    bounded = policy.method == "spread" and any(o.compare != "claims" for o in specs)
-    try:
-        made = all_evaluations(task, case, inputs, bounded=bounded, tf32=policy.tf32)
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Expectation(case=case, inputs=inputs, invalid=reason)
-    outputs = expected_outputs(task, case, specs, made, policy)
-    if task.wants_out(inputs.scalars):
-        (only,) = outputs
-        inputs = with_out(inputs, only.shape, only.promised, case.seed)
-    expected = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
-    # Decoys of a large output take as long as its evaluations.
-    return expected if made.few else replace(expected, unrefereeable=_passed_decoy(task, expected))
-
-
-def _passed_decoy(task: Task, made: Expectation) -> str | None:
-    """Name a decoy that the bounds let through, or None if they reject all.
-
-    A decoy replaces one output; a case without elements to judge passes.
-    """
-    for index, expected in enumerate(made.outputs):
-        if expected.spec.compare == "accept" or expected.reference.numel() == 0:
-            continue
-        offered = decoys(expected.rounded, made.inputs.tensors, expected.dtype)
-        # A result off by a factor may be within the author's stated tolerance.
-        stated = ("gain",) if expected.dtype in task.admitted else ()
-        spared = (*expected.spec.spared, *stated)
-        tried: Iterable[tuple[str, torch.Tensor]] = (
-            (name, decoy) for name, decoy in offered if name not in spared
-        )
-        if expected.spec.compare != "claims" and expected.reference.numel() <= bounds.SMALL:
-            tried = list(tried)
-            if expected.rejects_each([decoy for _, decoy in tried]):
-                continue
-        for name, decoy in tried:
-            if expected.spec.compare == "claims":
-                rejected = _breaks(task, made, index, decoy)
-            else:
-                rejected = expected.rejects(decoy)
-            if not (rejected or is_right(decoy, expected.rounded, expected.dtype)):
-                what = "claims let" if expected.spec.compare == "claims" else "bound lets"
-                return f"the {what} a decoy through: {name}"
-    return None
-
-
-def _breaks(task: Task, made: Expectation, index: int, decoy: torch.Tensor) -> bool:
-    """Whether a claim is broken when a decoy stands in the place of one right output."""
-    outputs = made.outputs
-    returned = tuple(decoy if i == index else o.rounded for i, o in enumerate(outputs))
-    return bool(broken_claims(task, made, returned, made.inputs.tensors, most=1))
-
-
-class ExpectationCache:
-    """Expectations by case identity, so that many candidates of one task share them.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Expectation:
+    """A case made ready for judging.
 
     Attributes:
-        layouts: the arguments of calls, which candidates share as well.
-        deals: the order of their cases, too.
+        invalid: why the operator itself rejects the case, if it does.
+        tf32: whether the policy admits TF32, for claims that ask.
+        unrefereeable: which decoy the bound lets through, if one.
+        timed_on: the device where a timed call is graded; None for a case.
     """
 
-    def __init__(self, policy: Policy, *, limit_bytes: int = 192 * 2**20) -> None:
-        self.policy = policy
-        self.layouts = Layouts()
-        self.deals = Deals()
-        self._recent: Recent[Expectation] = Recent(_bytes, limit_bytes=limit_bytes)
+    case: Case
+    inputs: Inputs
+    outputs: tuple[ExpectedOutput, ...] = ()
+    invalid: str | None = None
+    unrefereeable: str | None = None
+    tf32: bool = True
+    timed_on: str | None = None
 
-    def get(self, task: Task, case: Case) -> Expectation:
-        """The expectation of a case, from the cache if it is there."""
-        made = self._recent.get(case.identity, lambda: expect(task, case, self.policy))
-        # Strategy and domain are no part of the identity, so the cached case may differ in them.
-        return made if made.case == case else replace(made, case=case)
+    @property
+    def is_large(self) -> bool:
+        """Whether each call and comparison costs a good part of a second."""
+        return count_elements(self.inputs, [o.reference for o in self.outputs]) > LARGE
+
+    def digest(self) -> str:
+        """Sha256 over the rounded reference outputs, row-major, in the output dtype."""
+        return tensors_digest(tuple(o.rounded for o in self.outputs))
 
 
-def _bytes(expectation: Expectation) -> int:
-    outputs = [t for o in expectation.outputs for t in (o.reference, o.rounded, o.bound)]
-    return tensor_bytes(outputs) + tensor_bytes(expectation.inputs.tensors.values())
+def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
+    """Sha256 over the logical elements of the tensors in order, row-major."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(flat_bytes(tensor).numpy().data)
+    return digest.hexdigest()
+
+
+def expected_outputs(
+    task: Task, case: Case, specs: Sequence[Output], made: RightResults, policy: Policy
+) -> tuple[ExpectedOutput, ...]:
+    """Each output with the error that a right kernel may show, from one set of evaluations."""
+    outputs = []
+    for index, (spec, value) in enumerate(zip(specs, made.truth, strict=True)):
+        dtype = spec.parts_at(case.dtype)
+        rounded = value.to(DTYPES[dtype])
+        bound: torch.Tensor | None = None
+        if is_float(dtype):
+            value = value.to(torch.float64)
+            bound = _bound(task, case, dtype, value, index, made, policy)
+        elif spec.compare == "bound":
+            bound = _steps(value, index, made)
+        outputs.append(
+            ExpectedOutput(
+                spec=spec,
+                dtype=dtype,
+                promised=spec.dtype_at(case.dtype),
+                reference=value,
+                rounded=rounded,
+                bound=bound,
+            )
+        )
+    return tuple(outputs)
+
+
+def _bound(
+    task: Task,
+    case: Case,
+    dtype: str,
+    value: torch.Tensor,
+    index: int,
+    made: RightResults,
+    policy: Policy,
+) -> torch.Tensor:
+    if policy.method != "spread":
+        return bounds.absolute_bound(task, dtype, value, policy)
+    bound = _spread(task, case, dtype, value, index, made, policy)
+    if dtype not in task.admitted:
+        return bound
+    share = torch.nan_to_num(value.abs(), nan=0.0, posinf=0.0) * task.admitted_share
+    return torch.maximum(bound, (share + task.admitted[dtype]).to(bound.dtype))
+
+
+def _spread(
+    task: Task,
+    case: Case,
+    dtype: str,
+    value: torch.Tensor,
+    index: int,
+    made: RightResults,
+    policy: Policy,
+) -> torch.Tensor:
+    bound = bounds.spread_bound(
+        task,
+        case,
+        dtype,
+        value,
+        made.implementations,
+        index,
+        tf32=policy.tf32 and task.contracted(),
+        overflowing=made.overflowing[index] if made.overflowing else None,
+    )
+    if made.conditioning is not None:
+        bound = bounds.of_own_element(
+            task,
+            case,
+            dtype,
+            value,
+            made.implementations,
+            conditioning=made.conditioning,
+            within=bound,
+        )
+    if made.few:
+        bound *= SLACK
+    if made.timed and bound.numel():
+        # An element that these few all cut off may be kept by another, within the usual bound.
+        bound = torch.maximum(bound, bound.median())
+    return bound
+
+
+def _steps(value: torch.Tensor, index: int, made: RightResults) -> torch.Tensor:
+    """How far an integer output may be off."""
+    if made.timed:
+        return torch.ones(value.shape, dtype=torch.float64)
+    return bounds.integer_slack(value, made.implementations, index)

@@ -1,6 +1,6 @@
 """Grade the results of timed calls, at the sizes that are timed and on the device of the timing.
 
-The rules are those of any case, and the expectation comes from `expectation.expect_timed`. Grading
+The rules are those of any case, and the expectation comes from `expectation_builder.expect_timed`. Grading
 tells work from no work; the cases of the exe stage have already judged how exact the kernel is.
 """
 
@@ -15,7 +15,7 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.documents.verdict import Failed, Infra, Passed, Verdict
 from kerneltruth.oracle.claims import broken_claims, cannot_be_computed, claims_in_words
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import (
     not_accepted,
     returned_outputs,

@@ -19,7 +19,7 @@ from kerneltruth.cases.philox import derive
 from kerneltruth.documents.verdict import Failed, Hack, Verdict, is_bad
 from kerneltruth.oracle.arguments import Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.probes import SYMPTOMS
 from kerneltruth.runner.protocol import Observation, TensorResult

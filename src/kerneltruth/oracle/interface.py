@@ -14,7 +14,7 @@ import torch
 from kerneltruth.documents.records import Mismatch
 from kerneltruth.documents.verdict import Failed, FailKind
 from kerneltruth.oracle.dtypes import DTYPES
-from kerneltruth.oracle.expected import ExpectedOutput
+from kerneltruth.oracle.expectation import ExpectedOutput
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.runner.protocol import TensorResult
 

@@ -25,7 +25,7 @@ from kerneltruth.documents.verdict import (
     Verdict,
 )
 from kerneltruth.oracle.claims import broken_claims, claims_in_words
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.stats import Difference

@@ -15,7 +15,7 @@ from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEn
 from kerneltruth.documents.verdict import Failed, Passed, UnsupportedHere, Verdict
 from kerneltruth.oracle.arguments import Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.source_state import may_keep_state
 

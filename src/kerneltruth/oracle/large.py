@@ -29,8 +29,8 @@ from kerneltruth.documents.verdict import (
 )
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import expect_on
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expectation_builder import expect_on
 from kerneltruth.oracle.grading import grade
 from kerneltruth.oracle.outcome import Outcome, outcome_of, reason_of
 from kerneltruth.oracle.plan import Plan

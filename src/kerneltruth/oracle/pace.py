@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kerneltruth.documents.verdict import Passed, TimedOut, UnsupportedHere, Verdict
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluations import count_elements
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.right_results import count_elements
 
 # The pace is known from calls of at least this many elements; in smaller ones, what each call takes
 # counts.

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.layouts import Placed, is_contiguous
 from kerneltruth.documents.verdict import Cause, Failed, FailKind, Passed, Verdict
 from kerneltruth.oracle.arguments import USUAL, Surroundings
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 
 if TYPE_CHECKING:
     from kerneltruth.oracle.candidate_session import CandidateSession

@@ -43,7 +43,7 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def evaluate(
+def outputs_of(
     task: Task,
     tensors: Tensors,
     scalars: Scalars,
@@ -72,4 +72,4 @@ def real_parts(output: torch.Tensor) -> torch.Tensor:
 def reference(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:
     """What the operator gives in float64 on the dtype-rounded inputs."""
     with quietly():
-        return evaluate(task, cast(task, tensors, torch.float64), scalars)
+        return outputs_of(task, cast(task, tensors, torch.float64), scalars)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.verdict import Failed
-from kerneltruth.oracle.expected import Expectation, tensors_digest
+from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 
 

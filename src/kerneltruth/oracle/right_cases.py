@@ -6,7 +6,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import KernelFact
 from kerneltruth.oracle.again import telling
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.kernel_fact import kernel_fact
 from kerneltruth.oracle.obligations import departures
 

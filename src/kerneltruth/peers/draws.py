@@ -14,7 +14,7 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.recent import Recent, tensor_bytes
-from kerneltruth.oracle.reference import cast, evaluate, quietly
+from kerneltruth.oracle.reference import cast, outputs_of, quietly
 from kerneltruth.tasks.spec import Task
 
 # The sizes from which torch's operator samples are built: S, M, L and XS of its test suite.
@@ -115,7 +115,7 @@ class Setting:
         def make() -> tuple[torch.Tensor, ...]:
             given = draw.inputs
             own = {n: None if t is None else t.clone() for n, t in given.tensors.items()}
-            return _run(draw, lambda: evaluate(self.task, own, given.scalars))
+            return _run(draw, lambda: outputs_of(self.task, own, given.scalars))
 
         return self.cache.outputs.get(f"{draw.key}>working", make)
 
@@ -128,7 +128,7 @@ class Setting:
 
         def make() -> tuple[torch.Tensor, ...]:
             wider = cast(self.task, draw.inputs.tensors, DTYPES[precision])
-            exact = _run(draw, lambda: evaluate(self.task, wider, draw.inputs.scalars))
+            exact = _run(draw, lambda: outputs_of(self.task, wider, draw.inputs.scalars))
             specs = self.task.promised_outputs(draw.inputs.scalars, draw.inputs.tensors)
             wanted = (o.parts_at(self.dtype) for o in specs)
             return tuple(t.to(DTYPES[d]) for t, d in zip(exact, wanted, strict=True))

@@ -8,7 +8,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import ExpectationCache, expect
+from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.judge import rule
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.protocol import Observation, TensorResult

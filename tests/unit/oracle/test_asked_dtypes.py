@@ -5,7 +5,7 @@ import torch
 
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.tasks.registry import TASKS
 
 EPS = torch.finfo(torch.float32).eps

@@ -9,7 +9,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.oracle.judge import rule
 from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Claim, Output, task

@@ -4,7 +4,7 @@ import torch
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.registry import find
 

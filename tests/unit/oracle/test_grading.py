@@ -9,7 +9,7 @@ from scripted import MATMUL, RELU, SUM, case_of, declare, result, returned
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice, inputs_at, pools_of
 from kerneltruth.documents.verdict import Failed, Infra, Passed
-from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.expectation_builder import expect_timed
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
 from kerneltruth.runner.protocol import Observation, OtherResult
 from kerneltruth.tasks.claims import Claim

@@ -12,7 +12,7 @@ from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.documents.verdict import Passed
-from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.expectation_builder import expect_timed
 from kerneltruth.oracle.grading import grade
 from kerneltruth.runner.child.worker import Worker
 from kerneltruth.runner.protocol import Load

@@ -10,7 +10,7 @@ from kerneltruth.documents.records import ProfileEntry
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.evaluate import evaluate_cases
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.large import KIND, LARGE, NEEDS_GPU, NOT_PASSED, large_outcome
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.arguments import RepeatedArgument

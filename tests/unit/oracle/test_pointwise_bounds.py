@@ -9,7 +9,7 @@ from scripted import case_of, declare
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.tasks.registry import find
 
 

@@ -11,7 +11,7 @@ from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.catalog import open_suite
 from kerneltruth.suites.declared import eager

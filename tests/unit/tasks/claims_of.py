@@ -5,7 +5,7 @@ import torch
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.claims import broken_claims
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 
 
 def broken_by(task, inputs, outputs, scalars, *, reference=None, dtype="float32"):

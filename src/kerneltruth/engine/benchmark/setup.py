@@ -23,8 +23,8 @@ from kerneltruth.documents.timing import GradedCalls
 from kerneltruth.documents.verdict import Infra, Passed, Verdict
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
 from kerneltruth.errors import lacks_memory
-from kerneltruth.oracle.expectation import expect_timed
-from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expectation_builder import expect_timed
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task

@@ -20,7 +20,7 @@ from kerneltruth.explain.reproducer.laying_out import LAYING_OUT
 from kerneltruth.explain.reproducer.literals import LINE, CompressedText, as_python, coarse, data_of
 from kerneltruth.explain.reproducer.loading import LOADING
 from kerneltruth.oracle.dtypes import DTYPES
-from kerneltruth.oracle.expected import Expectation, ExpectedOutput
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
 from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import Candidate

@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.expectation_builder import expect_timed
 from kerneltruth.tasks.registry import find
 
 

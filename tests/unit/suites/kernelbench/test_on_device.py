@@ -13,7 +13,7 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
+from kerneltruth.oracle.expectation_builder import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.suites.kernelbench.arguments import SIZES

@@ -8,7 +8,7 @@ from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.suites.kernelbench.arguments import MODE, SIZES
 from kerneltruth.suites.kernelbench.reference import UPDATED
 

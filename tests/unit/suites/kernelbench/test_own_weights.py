@@ -10,7 +10,7 @@ from kerneltruth.explain.reproducer.script import BODY
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.kernelbench.suite import KernelBench

@@ -7,7 +7,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.kernelbench.suite import KernelBench

@@ -11,7 +11,7 @@ from fusions import assert_close, drawn, gelu, normalized, reference_of
 
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.tasks.kernelbenchx import (
     fusion_a_index,
     fusion_a_loss,

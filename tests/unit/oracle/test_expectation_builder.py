@@ -8,9 +8,9 @@ from scripted import MATMUL, RELU, SUM, case_of, declare
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.evaluations import LARGE
-from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_on
-from kerneltruth.oracle.expected import tensors_digest
+from kerneltruth.oracle.expectation import tensors_digest
+from kerneltruth.oracle.expectation_builder import ExpectationCache, expect, expect_on
+from kerneltruth.oracle.right_results import LARGE
 from kerneltruth.tasks.spec import Output
 
 

@@ -1,4 +1,4 @@
-"""The evaluations of one reference that an expectation rests on: all of them, or a quick few.
+"""The right results that an expectation rests on: of all evaluations, or of a quick few.
 
 A case of the exe stage gets every admissible implementation. A timed call, at shapes of the size
 that is timed, gets few, on whatever device, and a bound that is wider in turn: it tells work from
@@ -21,7 +21,7 @@ from kerneltruth.oracle.admissible import (
     overflowing,
 )
 from kerneltruth.oracle.dtypes import epsilon, is_float
-from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
+from kerneltruth.oracle.reference import Scalars, Tensors, cast, outputs_of
 from kerneltruth.tasks.spec import Task
 
 # From this many elements of inputs and outputs on, one evaluation of a foreign program takes a good
@@ -36,7 +36,7 @@ SLACK = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluations:
+class RightResults:
     """A reference and other right results.
 
     Attributes:
@@ -57,9 +57,9 @@ class Evaluations:
     timed: bool = False
 
 
-def all_evaluations(
+def all_right_results(
     task: Task, case: Case, inputs: Inputs, *, bounded: bool, tf32: bool
-) -> Evaluations:
+) -> RightResults:
     """Evaluate a case in every admissible way, or in few where a foreign program is large.
 
     To be called within `reference.quietly`.
@@ -72,7 +72,7 @@ def all_evaluations(
     both = with_spread(task, case, inputs, tf32=tf32) if bounded else None
     truth = both[0] if both else _truth(task, inputs.tensors, inputs.scalars)
     if not bounded:
-        return Evaluations(truth=truth)
+        return RightResults(truth=truth)
     working = task.asked_dtype(inputs.scalars) or case.dtype
     given = (task, working, inputs.tensors, inputs.scalars)
     few = both is not None or (task.foreign and count_elements(inputs, truth) > LARGE)
@@ -84,7 +84,7 @@ def all_evaluations(
             *_beside(task, case, inputs, tf32=tf32),
         ]
     )
-    return Evaluations(
+    return RightResults(
         truth=truth,
         implementations=tuple(shown),
         overflowing=overflowing(*given),
@@ -96,7 +96,7 @@ def all_evaluations(
 def _conditioning(
     task: Task, working: str, inputs: Inputs, truth: tuple[torch.Tensor, ...]
 ) -> torch.Tensor | None:
-    """How far a pointwise function of one tensor moves with its input; see `Evaluations`.
+    """How far a pointwise function of one tensor moves with its input; see `RightResults`.
 
     If no result exceeds 1, a row's scale is the element's own, so nothing is evaluated.
     """
@@ -111,7 +111,7 @@ def _conditioning(
         return None
 
     def at(values: torch.Tensor) -> torch.Tensor:
-        (moved,) = evaluate(task, {**inputs.tensors, name: values}, inputs.scalars)
+        (moved,) = outputs_of(task, {**inputs.tensors, name: values}, inputs.scalars)
         return moved.to(torch.float64)
 
     exact = x.to(torch.float64)
@@ -124,9 +124,9 @@ def _conditioning(
     return torch.maximum(*moved).nan_to_num(nan=torch.inf)
 
 
-def few_evaluations(
+def few_right_results(
     task: Task, case: Case, inputs: Inputs, *, bounded: bool, device: str
-) -> Evaluations:
+) -> RightResults:
     """Evaluate a timed call in few ways on `device`, where the results stay.
 
     To be called within `reference.quietly`.
@@ -139,15 +139,15 @@ def few_evaluations(
         truth, farthest = both
         there = replace(farthest, outputs=tuple(o.to(device) for o in farthest.outputs))
         on_device = tuple(o.to(device) for o in truth)
-        return Evaluations(truth=on_device, implementations=(there,), few=True, timed=True)
+        return RightResults(truth=on_device, implementations=(there,), few=True, timed=True)
     tensors = {n: None if t is None else t.to(device) for n, t in inputs.tensors.items()}
     truth = _truth(task, tensors, inputs.scalars)
     shown = tuple(_few(task, case, tensors, inputs.scalars)) if bounded else ()
-    return Evaluations(truth=truth, implementations=shown, few=True, timed=True)
+    return RightResults(truth=truth, implementations=shown, few=True, timed=True)
 
 
 def _truth(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:
-    return evaluate(task, cast(task, tensors, torch.float64), scalars)
+    return outputs_of(task, cast(task, tensors, torch.float64), scalars)
 
 
 def _few(task: Task, case: Case, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
@@ -162,7 +162,7 @@ def _few(task: Task, case: Case, tensors: Tensors, scalars: Scalars) -> Iterator
             n: t.to(torch.float64) * factor if t is not None and t.is_floating_point() else t
             for n, t in tensors.items()
         }
-        outputs = evaluate(task, moved, scalars)
+        outputs = outputs_of(task, moved, scalars)
         yield Implementation(name=name, outputs=outputs, settles=False)
 
 
