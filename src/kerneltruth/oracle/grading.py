@@ -1,7 +1,8 @@
 """Grade the results of timed calls, at the sizes that are timed and on the device of the timing.
 
-The rules are those of any case, and the expectation comes from `expectation_builder.expect_timed`. Grading
-tells work from no work; the cases of the exe stage have already judged how exact the kernel is.
+The rules are those of any case, and the expectation comes from `expectation_builder.expect_timed`.
+Grading tells work from no work; the cases of the exe stage have already judged how exact the kernel
+is.
 """
 
 from __future__ import annotations
