@@ -20,6 +20,7 @@ from kerneltruth.cli import app
 from kerneltruth.clock.integrity import spot_checks
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.corpus import entry as corpus_entry
+from kerneltruth.corpus.published import ENTRIES as PUBLISHED_KERNELS
 from kerneltruth.documents.verdict import Failed, FailKind, Passed, Verdict
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
 from kerneltruth.oracle import bounds, decoys, probes
@@ -42,6 +43,7 @@ DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "README.md"]
 )
 PACKAGE = Path(kerneltruth.__file__).parent
+RESULTS = ROOT / "benchmarks" / "results"
 # Written on a machine with a GPU, by benchmarks/interpreter_fidelity.py.
 MADE_ELSEWHERE = ("docs/results/interpreter.md",)
 # docs/guides/tasks.md walks through adding these, so they are not there.
@@ -148,6 +150,42 @@ def test_a_function_that_is_gone_is_found():
 def test_a_script_that_is_named_exists(name):
     scripts = re.findall(r"benchmarks/\w+\.(?:py|sh)", TEXTS[name])
     assert [s for s in scripts if not (ROOT / s).exists()] == []
+
+
+def test_the_papers_page_names_results_that_exist():
+    named = set(re.findall(r"`([\w.-]+\.(?:md|txt))`", TEXTS["docs/results/papers.md"]))
+    assert len(named) > 8
+    assert [name for name in named if not (RESULTS / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "file", "there"),
+    [
+        ("5.4% (0 to 9.0)", "published_factors", "5.4% (0.0% to 9.0%)"),
+        ("9.2% (3.9 to 13.9)", "published_factors", "9.2% (3.9% to 13.9%)"),
+        ("40 of 66 (61%)", "published_factors", "40 of 66"),
+        ("434 of 1,640", "published_factors", "434 load"),
+        ("9 of 57 (16%)", "small_study", "9/57 16%"),
+        ("1.24x (1.01 to 1.53)", "small_study", "1.24x (1.01-1.53)"),
+        ("0 of 10,880 cases", "control_cases", "10,880"),
+        ("output bytes 93 of 94", "replay-here", "93 of 94"),
+    ],
+)
+def test_the_papers_page_shows_what_its_results_hold(page, file, there):
+    assert page in TEXTS["docs/results/papers.md"]
+    assert there in (RESULTS / f"{file}-nvidia-h100-80gb-hbm3.md").read_text("utf-8")
+
+
+def test_the_papers_page_counts_the_bugs_that_a_check_on_one_shape_passes():
+    lines = (RESULTS / "audit-cpu.txt").read_text("utf-8").splitlines()
+    bugs = [entry.name for entry in PUBLISHED_KERNELS if entry.role == "bug"]
+    marks = {
+        n: re.split(r"\s{2,}", line.strip()) for line in lines for n in bugs if f" {n} " in line
+    }
+    head = re.split(r"\s{2,}", lines[1].strip())
+    passed = sum(marks[name][head.index("1shape")] == "ok" for name in bugs)
+    assert len(bugs) == 10
+    assert f"| 10 of 10 | {passed} of 10: " in TEXTS["docs/results/papers.md"]
 
 
 def test_every_script_of_the_figures_is_named_and_exists():
@@ -312,7 +350,7 @@ def test_the_number_of_spot_checked_calls_is_documented():
 
 
 def test_the_results_show_the_audits_last_output(monkeypatch):
-    stored = ROOT / "benchmarks" / "results" / "audit-cpu.txt"
+    stored = RESULTS / "audit-cpu.txt"
     if not stored.exists():
         assert "Not measured yet" in TEXTS["docs/results/audit.md"]
         return
