@@ -132,8 +132,10 @@ def report(study: Study, folder: Path) -> list[str]:
     started = study.runs[0].started[:10]
     passing = sum(r.correct for r in plain)
     return [
-        f"{len(answers)} answers, judged on {started}. {sum(r.called for r in answers)} load and "
-        f"return from a call. {len(plain)} are torch-only, of which {passing} pass. "
+        f"{len(answers)} answers, judged on {started}. {sum(r.loaded for r in answers)} load, "
+        f"the kernels of {sum(r.compiled for r in answers)} compile, and "
+        f"{sum(r.called for r in answers)} return from a call. "
+        f"{len(plain)} are torch-only, of which {passing} pass. "
         "Columns `published`, `core` and `everything` count answers that are right on the "
         "benchmark's own inputs, under the contract core, and in all that was tried.",
         "",

@@ -272,6 +272,7 @@ def test_every_line_fits_eighty_columns(kt, run):
         "Deviance of correctness",
         "Complexity of the reference",
         "Rounds of refine gpt",
+        "Speedup over eager by round of refine gpt",
     ):
         assert title in text
     # There are 12 tasks: five answers to each are no five times as many trials.

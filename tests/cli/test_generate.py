@@ -92,7 +92,10 @@ def test_answers_become_submissions_with_labels(serve, generate, tmp_path):
         "answers_without_tokens": 0,
         "cost": pytest.approx(0.0008),
     }
-    assert lines(tmp_path / "out" / "answers.jsonl") == [
+    answers = lines(tmp_path / "out" / "answers.jsonl")
+    assert all(answer["spent"].pop("seconds") > 0 for answer in answers)
+    spent = {"prompt_tokens": 100, "completion_tokens": 20, "cost": pytest.approx(0.0004)}
+    assert answers == [
         {
             "task": name,
             "suite": "kernelbenchx",
@@ -102,6 +105,7 @@ def test_answers_become_submissions_with_labels(serve, generate, tmp_path):
             "round": 0,
             "finish": "stop",
             "predict": fenced(f"# {name}"),
+            "spent": spent,
         }
         for name in ("gelu", "relu")
     ]
@@ -122,6 +126,11 @@ def test_run_reads_the_directory_and_not_the_transcript(serve, generate, kt, tmp
     assert results["kernelbenchx/relu"]["stages"]["call"]["outcome"] == "compile_error"
     labels = {"method": "one_shot", "model": "some-model", "sample": 0, "round": 0}
     assert results["kernelbenchx/gelu"]["labels"] == labels
+    analysed = json.loads(kt("analyze", tmp_path / "run", "--json").out)
+    (row,) = analysed["spending"]
+    assert (row["attempts"], row["right"]) == (2, 1)
+    assert row["tokens"] == {"total": 240, "unknown": 0, "per_success": 240}
+    assert row["cost"] == {"total": None, "unknown": 2, "per_success": None}
 
 
 def test_best_of_n_asks_n_times_at_a_temperature(serve, generate, tmp_path):

@@ -177,6 +177,8 @@ def _row(group: GroupLabels, counts: _Counts) -> StageRates:
         **group,
         attempts=attempts,
         tasks=len(counts.tasks),
+        load=None,
+        compile=None,
         call=stages["call"],
         exe=stages["exe"],
         perf=stages["perf"],

@@ -14,11 +14,13 @@ from kerneltruth.analysis.results import (
     PASSED,
     TIMED,
     TORCH_ONLY,
+    UNKNOWN_SPENT,
     WHEN_TIMED,
     WRONG,
     Obliged,
     Ratio,
     Result,
+    Spent,
     TimedShape,
     Timing,
     timing,
@@ -91,6 +93,18 @@ def result_of(line: JsonObject, run: int) -> Result:
         own=_measured(kernel.get("own")),
         launches=_number(kernel, "launches"),
         role=_text(line, "role"),
+        spent=_spent(_object(line, "spent")),
+    )
+
+
+def _spent(said: JsonObject) -> Spent:
+    if not said:
+        return UNKNOWN_SPENT
+    prompt, completion = _number(said, "prompt_tokens"), _number(said, "completion_tokens")
+    return Spent(
+        tokens=None if prompt is None or completion is None else prompt + completion,
+        seconds=_measured(said.get("seconds")),
+        cost=_measured(said.get("cost")),
     )
 
 

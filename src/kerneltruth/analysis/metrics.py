@@ -46,6 +46,8 @@ def _rate_row(group: GroupLabels, members: Sequence[Result]) -> StageRates:
         **group,
         attempts=len(members),
         tasks=len({r.task for r in members}),
+        load=clustered_rate((r.task, r.loaded) for r in members),
+        compile=clustered_rate((r.task, r.compiled) for r in members),
         call=stages["call"],
         exe=stages["exe"],
         perf=stages["perf"],

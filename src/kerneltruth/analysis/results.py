@@ -37,6 +37,14 @@ class Obliged(NamedTuple):
     cases: int = 0
 
 
+class Spent(NamedTuple):
+    """What a model's answer took; None where unknown."""
+
+    tokens: int | None
+    seconds: float | None
+    cost: float | None
+
+
 # Tuples, since a large study has half a million of these, and they are made in half the time.
 class Ratio(NamedTuple):
     """A baseline's time over the candidate's: above 1 the candidate is faster.
@@ -89,6 +97,9 @@ class Against(NamedTuple):
     low: float | None
     high: float | None
     outcome: Outcome | None
+
+
+UNKNOWN_SPENT = Spent(None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +215,7 @@ class Result:
     own: float | None = None
     launches: int | None = None
     role: str | None = None
+    spent: Spent = UNKNOWN_SPENT
 
     @property
     def suite(self) -> str:
@@ -220,6 +232,16 @@ class Result:
     def has_profile(self) -> bool:
         """Whether the version that judged it made profiles, be it an empty one."""
         return bool(self.contract or self.profile)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether its source loads, so that a call began."""
+        return self.called or (self.judged and self.cases > 0)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it loads, and its kernels compile as far as the call stage came."""
+        return self.loaded and self.call != "compile_error"
 
     @property
     def called(self) -> bool:

@@ -32,6 +32,7 @@ from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.selection import Selection
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
+from kerneltruth.analysis.spending import spending
 from kerneltruth.analysis.survival import illusion_places, survival
 from kerneltruth.analysis.trajectories import trajectories
 from kerneltruth.documents.analysis import AnalyzeDocument, TorchOnlyCount
@@ -138,6 +139,7 @@ def tables(
             overall=unsolved(methods)[0], by_category=unsolved(methods, CATEGORY)
         ),
         pass_at_k=pass_rates(methods, ks),
+        spending=() if study.of_corpus else spending(study.distinct, answers),
         fast_p=_chained(fast_p(answers, ps, b, by) for b in baselines for by in ((), METHOD)),
         speedups=_chained(speedups(answers, b, by) for b in baselines for by in SPEED_BY),
         efficiency=_chained(

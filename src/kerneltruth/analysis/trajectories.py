@@ -39,12 +39,17 @@ def trajectories(results: Sequence[Result]) -> RefinementTables:
 
 
 def _rounds(group: Group, own: Sequence[Chain]) -> list[RoundRates]:
-    rows = []
+    rows: list[RoundRates] = []
+    # By chain: the latest answer of the round before.
+    before: list[Result | None] = []
     for number in sorted({r.round or 0 for chain in own for r in chain}):
         so_far = [tuple(r for r in chain if (r.round or 0) <= number) for chain in own]
         begun = [chain for chain in so_far if chain]
         latest = [chain[-1] for chain in begun]
         steady = [c[-1] for c in begun if all(r.speedup() is not None for r in c)]
+        now = [chain[-1] if chain else None for chain in so_far]
+        steps = [_step(a, b) for a, b in zip(before, now, strict=True)] if rows else []
+        before = now
         rows.append(
             RoundRates(
                 method=group[0],
@@ -58,6 +63,10 @@ def _rounds(group: Group, own: Sequence[Chain]) -> list[RoundRates]:
                 kept=_of_chains(so_far, lambda c: bool(c) and answer_of(c).correct, own),
                 speedup=_speedup(latest),
                 steady=_speedup(steady),
+                rescued=_of_steps(steps, "rescued", own),
+                persistent=_of_steps(steps, "persistent", own),
+                rescued_speedup=_speed_of_steps(steps, "rescued", now),
+                persistent_speedup=_speed_of_steps(steps, "persistent", now),
             )
         )
     return rows
@@ -68,6 +77,26 @@ def _of_chains(
 ) -> RateRecord:
     """Return the share of chains for which something holds, as far as they are seen."""
     return clustered_rate((c[0].task, holds(s)) for s, c in zip(seen, own, strict=True))
+
+
+def _step(before: Result | None, now: Result | None) -> str:
+    """Return what a round does to a chain's latest answer; "" for neither of the two words."""
+    if before is None or now is None or not now.correct or not before.judged:
+        return ""
+    return "persistent" if before.correct else "rescued"
+
+
+def _of_steps(steps: Sequence[str], word: str, own: Sequence[Chain]) -> RateRecord | None:
+    """Return the share of chains with this step; None of the first round."""
+    hits = [(c[0].task, step == word) for step, c in zip(steps, own, strict=bool(steps))]
+    return clustered_rate(hits) if steps else None
+
+
+def _speed_of_steps(
+    steps: Sequence[str], word: str, now: Sequence[Result | None]
+) -> EstimateRecord | None:
+    found = [r for step, r in zip(steps, now, strict=bool(steps)) if r and step == word]
+    return _speedup(found) if steps else None
 
 
 def _speedup(results: Sequence[Result]) -> EstimateRecord:

@@ -19,6 +19,7 @@ from kerneltruth.documents.rates import (
     PassAtK,
     RateTables,
     SpeedupRow,
+    SpendingRow,
     UnsolvedTables,
 )
 from kerneltruth.documents.survival import IllusionPlaces, SurvivalTables
@@ -65,6 +66,7 @@ class AnalyzeDocument(Model, frozen=True, kw_only=True):
     rates: RateTables
     unsolved: UnsolvedTables
     pass_at_k: tuple[PassAtK, ...]
+    spending: tuple[SpendingRow, ...]
     fast_p: tuple[FastShare, ...]
     speedups: tuple[SpeedupRow, ...]
     efficiency: tuple[EfficiencyRow, ...]

@@ -129,6 +129,11 @@ class RoundRates(MethodRecord, frozen=True, kw_only=True):
         speedup: of the latest answers that are right and timed.
         steady: of the chains that are right and timed in every round up to this one, so that
             the same kernels' tasks are compared.
+        rescued: chains that this round brings from a wrong answer to a right one; null in the first
+            round. A chain of which either answer could not be judged is not among them.
+        persistent: chains that are right both before and after this round, with what ended before.
+        rescued_speedup: of the rescued chains' answers of this round; likewise
+            `persistent_speedup`.
     """
 
     round: int
@@ -140,6 +145,10 @@ class RoundRates(MethodRecord, frozen=True, kw_only=True):
     kept: RateRecord
     speedup: EstimateRecord
     steady: EstimateRecord
+    rescued: RateRecord | None
+    persistent: RateRecord | None
+    rescued_speedup: EstimateRecord | None
+    persistent_speedup: EstimateRecord | None
 
 
 class ChainFates(MethodRecord, frozen=True, kw_only=True):

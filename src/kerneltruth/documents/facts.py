@@ -56,6 +56,7 @@ class ContractFacts(ContractText, frozen=True, kw_only=True):
 class TaskFacts(Model, frozen=True, kw_only=True):
     """One task; `unrefereeable` says why no candidate can be judged on it.
 
+    `criterion` says what puts a task into its category; null for categories of other suites.
     `contract` is there where one task is shown.
     """
 
@@ -63,6 +64,7 @@ class TaskFacts(Model, frozen=True, kw_only=True):
     name: str
     entry: str
     category: str
+    criterion: str | None
     suite: str
     signature: str
     dtypes: tuple[str, ...]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType, field
 
 from kerneltruth import __version__
-from kerneltruth.documents.lines import PublishedVerdict
+from kerneltruth.documents.lines import PublishedVerdict, SpentRecord
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 from kerneltruth.documents.runs import NotRead
 
@@ -77,6 +77,7 @@ class AnswerLine(Model, frozen=True, kw_only=True):
     round: int
     finish: str | None
     predict: str
+    spent: SpentRecord
 
 
 class ImportedLine(Model, frozen=True, kw_only=True):
@@ -91,6 +92,7 @@ class ImportedLine(Model, frozen=True, kw_only=True):
     origin: str
     code: str
     peer: PublishedVerdict | UnsetType = UNSET
+    spent: SpentRecord | UnsetType = UNSET
 
 
 class SamplingRecord(Model, frozen=True, kw_only=True):

@@ -63,6 +63,20 @@ class Labels(Model, frozen=True, kw_only=True):
         )
 
 
+class SpentRecord(Model, frozen=True, kw_only=True):
+    """What the model's answer took; null where the endpoint or the user does not say.
+
+    Attributes:
+        seconds: from the request to the answer, with repeated tries.
+        cost: in the currency of the prices that the user gave.
+    """
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    seconds: Number | None
+    cost: Number | None
+
+
 class PublishedVerdict(Model, frozen=True, kw_only=True):
     """The verdict of a peer's own evaluation on a submission; null means unknown."""
 
@@ -120,7 +134,8 @@ class ResultLine(Stored, frozen=True, kw_only=True):
     `contract`, `profile`, `hazards`, `score` and `kernel` are the attempt's, as `audit --json`
     shows them; lines of earlier versions lack them. `check` and `audit` omit what only `run` has:
     labels, stages and the origin of a source.
-    `peer_checks` has what each peer's check says; `peer` is a verdict that came with the source.
+    `peer_checks` has what each peer's check says; `peer` is a verdict that came with the source,
+    and `spent` what a model's answer took.
     """
 
     key: str
@@ -142,6 +157,7 @@ class ResultLine(Stored, frozen=True, kw_only=True):
     sha256: str | UnsetType = UNSET
     labels: Labels | UnsetType = UNSET
     peer: PublishedVerdict | UnsetType = UNSET
+    spent: SpentRecord | UnsetType = UNSET
     torch_only: bool | UnsetType = UNSET
     headers: Literal["lean", "full"] | UnsetType = UNSET
     own_weights: str | UnsetType = UNSET

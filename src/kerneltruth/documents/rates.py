@@ -22,6 +22,8 @@ class StageRates(GroupRecord, frozen=True, kw_only=True):
 
     Attributes:
         tasks: how many tasks the attempts are for.
+        load: those whose source loads; `compile`: those of them whose kernels compile, or that fail
+            before they do. Both are null by dtype.
         not_tried: by stage, attempts of runs that did not have it; a stage that none of them had
             has no share.
         not_judged: attempts without a verdict on the candidate, such as `unsupported_here`; by
@@ -33,6 +35,8 @@ class StageRates(GroupRecord, frozen=True, kw_only=True):
 
     attempts: int
     tasks: int
+    load: RateRecord | None
+    compile: RateRecord | None
     call: RateRecord
     exe: RateRecord
     perf: RateRecord
@@ -96,6 +100,37 @@ class PassAtK(MethodRecord, frozen=True, kw_only=True):
     tasks: int
     short: int
     not_judged: int
+
+
+class SpentSum(Model, frozen=True, kw_only=True):
+    """Tokens, seconds or money that the attempts of one method took.
+
+    Attributes:
+        total: of the attempts of which it is known; null where there is none.
+        unknown: the other attempts.
+        per_success: the total over the right answers; null where anything is unknown, or nothing is
+            right.
+    """
+
+    total: Number | None
+    unknown: int
+    per_success: Number | None
+
+
+class SpendingRow(MethodRecord, frozen=True, kw_only=True):
+    """What the answers of one method took, in every round.
+
+    Attributes:
+        attempts: distinct ones, every round among them.
+        right: answers that are right.
+        tokens: of prompt and completion; `seconds` are the model's, not the judge's.
+    """
+
+    attempts: int
+    right: int
+    tokens: SpentSum
+    seconds: SpentSum
+    cost: SpentSum
 
 
 class FastShare(GroupRecord, frozen=True, kw_only=True):

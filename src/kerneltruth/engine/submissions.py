@@ -321,7 +321,7 @@ def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entr
 
 
 def _about_entry(entry: Entry) -> ResultLine:
-    peer = entry.submission.peer
+    peer, spent = entry.submission.peer, entry.submission.spent
     return ResultLine(
         key=entry.key,
         name=entry.key,
@@ -331,6 +331,7 @@ def _about_entry(entry: Entry) -> ResultLine:
         sha256=entry.sha256,
         labels=entry.labels,
         peer=UNSET if peer is None else peer,
+        spent=UNSET if spent is None else spent,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kerneltruth.documents.generations import AnswerLine, Refinement
+from kerneltruth.documents.lines import SpentRecord
+from kerneltruth.generate.account import Prices
 from kerneltruth.generate.directory import BEST, publish
 from kerneltruth.generate.trajectory import Method, Turn, best_of
 from kerneltruth.generate.transcript import Exchange, Transcript
@@ -27,7 +29,12 @@ def refinement(chains: list[list[Turn]]) -> Refinement:
 
 
 def publish_answers(
-    path: Path, suite: str, method: Method, label: str, transcript: Transcript
+    path: Path,
+    suite: str,
+    method: Method,
+    label: str,
+    transcript: Transcript,
+    prices: Prices | None,
 ) -> None:
     """Write what `run` reads: all answers, and separately the best one of each chain."""
     chains: dict[Chain, list[Exchange]] = {}
@@ -44,6 +51,7 @@ def publish_answers(
             round=exchange.round,
             finish=exchange.reply.finish,
             predict=exchange.reply.text,
+            spent=spent_on(exchange, prices),
         )
 
     publish(path, ANSWERS, (line(e) for exchanges in chains.values() for e in exchanges))
@@ -57,3 +65,14 @@ def publish_answers(
         ]
         best.append(line(exchanges[best_of(turns)]))
     publish(path, BEST, best)
+
+
+def spent_on(exchange: Exchange, prices: Prices | None) -> SpentRecord:
+    """Return what an answer took; null means unknown."""
+    usage = exchange.reply.usage
+    return SpentRecord(
+        prompt_tokens=usage.prompt if usage else None,
+        completion_tokens=usage.completion if usage else None,
+        seconds=exchange.seconds,
+        cost=prices.of(usage.prompt, usage.completion) if usage and prices else None,
+    )

@@ -82,7 +82,7 @@ def generate(
                 raise _interrupted(transcript.account.answers, path) from stop
             finally:
                 generation.close()
-                publish_answers(path, suite, method, model.label, transcript)
+                publish_answers(path, suite, method, model.label, transcript, options.prices)
             seconds = time.monotonic() - start
             document = generation.document(options.suite, path, len(keys), seconds)
             close_generation(path, document)

@@ -88,7 +88,7 @@ def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
 
 
 def _line(entry: Entry, suite: str) -> ImportedLine:
-    peer = entry.submission.peer
+    peer, spent = entry.submission.peer, entry.submission.spent
     return ImportedLine(
         task=entry.task.key.removeprefix(f"{suite}/"),
         suite=suite,
@@ -99,4 +99,5 @@ def _line(entry: Entry, suite: str) -> ImportedLine:
         origin=entry.submission.origin,
         code=entry.submission.source,
         peer=UNSET if peer is None else peer,
+        spent=UNSET if spent is None else spent,
     )

@@ -71,6 +71,7 @@ class Exchange:
     sample: int
     round: int
     reply: Reply
+    seconds: float | None = None
 
 
 class Transcript:
@@ -92,6 +93,7 @@ class Transcript:
         self.notes = self._ledger.notes
         self.account = Account()
         self._answers: dict[tuple[str, int, int], Reply] = {}
+        self._seconds: dict[tuple[str, int, int], float] = {}
         self._reviews: dict[tuple[str, int, int], Review] = {}
         self._failures: dict[tuple[str, int, int], int] = {}
         self._briefs: dict[str, str] = {}
@@ -113,8 +115,14 @@ class Transcript:
     def exchanges(self) -> Iterator[Exchange]:
         """Return every answer, by task, sample and round."""
         for task, sample, turn in sorted(self._answers):
-            reply = self._answers[task, sample, turn]
-            yield Exchange(task=task, sample=sample, round=turn, reply=reply)
+            place = task, sample, turn
+            yield Exchange(
+                task=task,
+                sample=sample,
+                round=turn,
+                reply=self._answers[place],
+                seconds=self._seconds.get(place),
+            )
 
     def refuse_other_briefs(self, briefs: Mapping[str, str], path: Path) -> None:
         """Refuse a task whose prompt has changed.
@@ -150,6 +158,7 @@ class Transcript:
         if isinstance(answer, Reply):
             self._ledger.append(request.key, structs.replace(line, reply=answer))
             self._answers[place] = answer
+            self._seconds[place] = round(sent.seconds, 3)
             return
         number = self._failures.get(place, 0) + 1
         self._failures[place] = number
@@ -175,6 +184,8 @@ class Transcript:
             self._reviews[place] = line.review
         if line.reply:
             self._answers[place] = line.reply
+            if line.seconds is not UNSET:
+                self._seconds[place] = line.seconds
             size = kept.size + byte_count(line.reply.text)
             self.account.add_answer(line.tries or 0, line.reply.usage, size)
 

@@ -15,8 +15,9 @@ from kerneltruth.documents.effects import (
     RefinementTables,
     RoundChanges,
 )
-from kerneltruth.documents.estimates import CorrelationRecord, EstimateRecord
+from kerneltruth.documents.estimates import CorrelationRecord, EstimateRecord, RateRecord
 from kerneltruth.report.figures import (
+    UNKNOWN,
     chance,
     label,
     percent,
@@ -45,11 +46,11 @@ def deviance_parts(found: DevianceTables) -> Iterator[RenderableType]:
 def _deviance(found: DevianceTables) -> Iterator[RenderableType]:
     terms = found.terms or ()
     made = table(
-        f"Deviance of correctness: {found.right} right of {found.answers} answers to "
-        f"{found.tasks} tasks",
+        f"Deviance of correctness explained (95%): {found.right} right of "
+        f"{found.answers} answers to {found.tasks} tasks",
         "model",
         "df",
-        "explained (95%)",
+        "McFadden R2",
         "adjusted",
         "by chance",
         "p (perm.)",
@@ -66,6 +67,9 @@ def _deviance(found: DevianceTables) -> Iterator[RenderableType]:
             chance(term.p_likelihood),
         )
     yield made
+    if terms:
+        less = ", ".join(f"{t.model} {percent(t.mcfadden_adjusted)}" for t in terms)
+        yield Text(f"McFadden's R2 less its coefficients: {less}")
     for term in terms:
         if term.outside:
             yield Text(
@@ -136,6 +140,7 @@ def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
                     times_within(row.speedup),
                 )
         yield made
+        yield from _steps(name, found)
         yield Text(
             f"right in every round {share(fates.persistent)}"
             f"{_at(fates.persistent_speedup)}; "
@@ -147,6 +152,34 @@ def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
         for change in found.changes:
             if label(change, METHOD) == name:
                 yield from _changes(change)
+
+
+def _steps(name: str, found: RefinementTables) -> Iterator[RenderableType]:
+    """Show of which kernels the speedup of a round is: newly right ones, and those right before."""
+    made = table(
+        f"Speedup over eager by round of {name}: kernels it rescues, and those right before it",
+        "round",
+        "call",
+        "all right",
+        "rescued",
+        "persistent",
+    )
+    for row in found.rounds:
+        if label(row, METHOD) == name:
+            made.add_row(
+                str(row.round),
+                percent(row.call.rate),
+                times_within(row.speedup),
+                _chains_at(row.rescued, row.rescued_speedup),
+                _chains_at(row.persistent, row.persistent_speedup),
+            )
+    yield made
+
+
+def _chains_at(chains: RateRecord | None, speedup: EstimateRecord | None) -> str:
+    if chains is None or speedup is None:
+        return UNKNOWN
+    return f"{chains.numerator}{_at(speedup)}"
 
 
 def _at(speedup: EstimateRecord) -> str:

@@ -13,7 +13,14 @@ from kerneltruth.analysis.groups import METHOD
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.documents.analysis import AnalyzeDocument
 from kerneltruth.documents.estimates import GroupRecord, RateRecord
-from kerneltruth.documents.rates import AuditedKernels, FastShare, PassAtK, SpeedupRow, StageRates
+from kerneltruth.documents.rates import (
+    AuditedKernels,
+    FastShare,
+    PassAtK,
+    SpeedupRow,
+    SpentSum,
+    StageRates,
+)
 from kerneltruth.report.analysis_depth import (
     deviance_parts,
     portability_parts,
@@ -62,6 +69,7 @@ def analysis_view(
     parts += _rates(document, shown)
     parts += _unsolved(document)
     parts += _pass_at_k(document)
+    parts += _spending(document)
     parts += _fast_p(document)
     parts += _speedups(document)
     parts += _efficiency(document)
@@ -112,6 +120,11 @@ def _rates(document: AnalyzeDocument, shown: Sequence[Sequence[str]]) -> Iterato
     made = table("Answers that pass each stage (95% interval)", "", *STAGES)
     made.add_row("all", *(stage_share(getattr(overall, stage)) for stage in STAGES))
     yield made
+    if overall.load is not None and overall.compile is not None:
+        yield Text(
+            f"before the call: {share(overall.load)} load, and the kernels of "
+            f"{share(overall.compile)} compile"
+        )
     if overall.not_judged:
         yield Text(
             f"{overall.not_judged} of {overall.attempts} could not be judged here; they are "
@@ -196,6 +209,34 @@ def _pass_cell(row: PassAtK | None) -> str:
         return UNKNOWN
     value = row.value
     return percent_within(value.value, value.low, value.high)
+
+
+def _spending(document: AnalyzeDocument) -> Iterator[RenderableType]:
+    """Show what a right answer takes, where anything of it is known."""
+    rows = document.spending
+    if all(s.total is None for row in rows for s in (row.tokens, row.seconds, row.cost)):
+        return
+    made = table(
+        "What each right answer takes, with all wrong ones and rounds",
+        "method",
+        "right",
+        "attempts",
+        "tokens",
+        "model's seconds",
+        "cost",
+    )
+    for row in rows:
+        parts = (row.tokens, row.seconds, row.cost)
+        made.add_row(
+            label(row, METHOD), str(row.right), str(row.attempts), *map(_each_takes, parts)
+        )
+    yield made
+
+
+def _each_takes(part: SpentSum) -> str:
+    if part.per_success is not None:
+        return f"{part.per_success:,.4g}"
+    return f"{part.unknown} unknown" if part.unknown else UNKNOWN
 
 
 def _by_baseline(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:

@@ -31,8 +31,9 @@ def tasks_view(document: TasksDocument) -> RenderableType:
 
 def _one(task: TaskFacts) -> RenderableType:
     rows = pairs()
+    criterion = f": {task.criterion}" if task.criterion else ""
     for key in ("key", "category", "suite", "signature", "entry", "description"):
-        rows.add_row(key, str(getattr(task, key)))
+        rows.add_row(key, f"{getattr(task, key)}{criterion if key == 'category' else ''}")
     for symbol, dim in task.dims.items():
         high = "" if dim.high is None else f", at most {dim.high}"
         rows.add_row(f"dim {symbol}", f"{dim.role}, at least {dim.low}{high}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.documents.lines import PublishedVerdict
+from kerneltruth.documents.lines import PublishedVerdict, SpentRecord
 from kerneltruth.documents.model import parse
 from kerneltruth.errors import UserError
 from kerneltruth.suites.lines import json_lines
@@ -43,6 +43,9 @@ def _submission(where: str, line: Mapping[str, Any]) -> Read:
         )
     try:
         peer = None if line.get("peer") is None else parse(PublishedVerdict, line["peer"])
+        spent = None if line.get("spent") is None else parse(SpentRecord, line["spent"])
     except UserError as error:
-        return Broken(origin=where, reason=f"`peer`: {error}")
-    return Submission(origin=where, name=task, source=source, labels=labels_of(line), peer=peer)
+        return Broken(origin=where, reason=f"`peer` or `spent`: {error}")
+    return Submission(
+        origin=where, name=task, source=source, labels=labels_of(line), peer=peer, spent=spent
+    )

@@ -24,6 +24,7 @@ from kerneltruth.suites.catalog import (
 from kerneltruth.suites.kernelbench.tasks import REFERENCE
 from kerneltruth.suites.suite import Opening
 from kerneltruth.suites.terms import contract_of
+from kerneltruth.tasks.categories import CRITERIA
 from kerneltruth.tasks.expressions import names_of
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
@@ -86,6 +87,7 @@ def _outline(task: Listed) -> TaskFacts:
         name=task.name,
         entry=task.entry,
         category=task.category,
+        criterion=CRITERIA.get(task.category),
         suite=task.key.partition("/")[0],
         signature=task.signature,
         dtypes=(),
@@ -117,6 +119,7 @@ def _describe(task: Task) -> TaskFacts:
         name=task.name,
         entry=task.entry,
         category=task.category,
+        criterion=CRITERIA.get(task.category),
         suite=task.suite,
         signature="; ".join((task.signature, *_where(task))),
         dtypes=tuple(task.dtypes),

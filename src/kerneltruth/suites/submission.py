@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kerneltruth.documents.lines import Labels, PublishedVerdict
+from kerneltruth.documents.lines import Labels, PublishedVerdict, SpentRecord
 
 MAX_SOURCE_BYTES = 4 * 2**20
 
@@ -20,6 +20,7 @@ class Submission:
             prompt names none, so that any function may be the entry.
         source: the code alone, without fences and prose.
         peer: the verdict of the peer's own evaluation, if the format contains it.
+        spent: what the model's answer took, if the format contains it.
     """
 
     origin: str
@@ -28,6 +29,7 @@ class Submission:
     entry: str | None = None
     labels: Labels = field(default_factory=Labels)
     peer: PublishedVerdict | None = None
+    spent: SpentRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,3 +271,21 @@ def test_a_method_that_could_not_be_judged_on_a_task_leaves_it_out():
     ]
     (row,) = unsolved(results)
     assert (counts(row.unsolved), row.partial) == ((1, 1), 1)
+
+
+def test_loading_compiling_and_calling_are_told_apart():
+    results = [
+        result("a", "pass", cases=5),
+        # No Python: no case began.
+        result("b", "call:compile_error", cases=0),
+        # A kernel that does not compile.
+        result("c", "call:compile_error", cases=1),
+        result("d", "call:runtime_error", cases=1),
+        # In another dtype only: the call stage passed.
+        result("e", "compile_error", cases=4),
+        result("f", "call:infra", cases=2),
+    ]
+    (row,) = rates(results)
+    found = {name: getattr(row, name).numerator for name in ("load", "compile", "call", "exe")}
+    assert found == {"load": 4, "compile": 3, "call": 2, "exe": 1}
+    assert row.load.denominator == 6

@@ -102,6 +102,25 @@ def test_rescued_and_persistent_kernels_have_speedups_of_their_own():
     assert (fates.rescued_speedup.value, fates.rescued_speedup.count) == (pytest.approx(0.5), 1)
 
 
+def test_each_round_tells_kernels_that_it_rescues_from_those_right_before():
+    # KernelBenchX's Figure 3 by hand: a and b stay right, c and d are rescued, e is lost.
+    results = [
+        *chain("a", 2.0, 2.0),
+        *chain("b", 0.5),
+        *chain("c", "fail", 1.0),
+        *chain("d", "call:compile_error", 4.0),
+        *chain("e", 3.0, "fail"),
+        *chain("f", "call:infra", 9.0),
+    ]
+    first, second = trajectories(results).rounds
+    assert (first.rescued, first.persistent, first.rescued_speedup) == (None, None, None)
+    assert (counts(second.rescued), counts(second.persistent)) == ((2, 6), (2, 6))
+    assert second.rescued_speedup.value == pytest.approx(2.0)
+    assert second.persistent_speedup.value == pytest.approx(1.0)
+    # All that are right after the round: a, b, c, d and f.
+    assert second.speedup.value == pytest.approx((2 * 0.5 * 1 * 4 * 9) ** (1 / 5))
+
+
 def test_the_mean_of_a_round_may_fall_though_no_kernel_gets_slower():
     # A rescued slow kernel joins: the same kernels' mean tells it apart from a loss.
     results = [*chain("a", 2.0, 2.0), *chain("b", "fail", 0.5)]

@@ -5,7 +5,10 @@ import re
 
 import pytest
 
+from kerneltruth.documents.lines import SpentRecord
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.generate.account import Prices
+from kerneltruth.generate.answers import spent_on
 from kerneltruth.generate.chat import ApiError, Reply, Usage
 from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.review import Review, ShapeTiming
@@ -102,3 +105,24 @@ def test_timings_survive_the_file(path, request_of):
     transcript.add_review("suite/relu", 0, 0, review)
     transcript.close()
     assert Transcript(path).review("suite/relu", 0, 0) == review
+
+
+def test_an_answer_keeps_what_it_took_after_reading_again(path, request_of):
+    filled(path, request_of).close()
+    first, _ = Transcript(path).exchanges()
+    assert spent_on(first, Prices(prompt=1e6, completion=2e6)) == SpentRecord(
+        prompt_tokens=10, completion_tokens=5, seconds=0.5, cost=20.0
+    )
+
+
+def test_what_an_endpoint_or_the_user_does_not_say_is_unknown(path, request_of):
+    transcript = Transcript(path)
+    transcript.record(answered(request_of(), usage=None))
+    (only,) = transcript.exchanges()
+    assert spent_on(only, Prices(prompt=1.0, completion=1.0)) == SpentRecord(
+        prompt_tokens=None, completion_tokens=None, seconds=0.5, cost=None
+    )
+    transcript.close()
+    filled(path.with_name("other.jsonl"), request_of).close()
+    counted, _ = Transcript(path.with_name("other.jsonl")).exchanges()
+    assert spent_on(counted, None).cost is None
