@@ -36,7 +36,7 @@ audit: $(VENV)/.audit
 # Groups of tests go to the processes in the order of the folders, which has the longest first.
 PARALLEL := -n auto --maxprocesses 8 --no-loadscope-reorder
 # Tests wait for children and browsers a third of their time.
-test: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) + 1)
+test test-all: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) + 1)
 # Python keeps what it compiles: each process would else compile all tests again.
 test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 
