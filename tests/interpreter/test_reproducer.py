@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
@@ -50,6 +51,16 @@ CONJUGATED = task(
     benchmark={"M": 8, "N": 8},
     outputs=(Output(compare="exact"),),
     extended_dtypes=("complex64", "complex128"),
+)
+SPECTRUM = task(
+    "spectrum(x[M, N])",
+    category="Math",
+    dims={"M": "batch", "N": "reduced"},
+    reference=lambda x: torch.fft.fft(x),
+    description="",
+    flops="M*N",
+    benchmark={"M": 8, "N": 8},
+    outputs=(Output(dtype="complex"),),
 )
 SIZED = task(
     "sized(size:=(M, N), pairs:=((0, 1), (M, N)), x[M, N])",
@@ -243,6 +254,9 @@ SCRIPTS = {
     "wrong conjugate": lambda: written(
         "def conjugated(z):\n    return z + 0\n", spec=CONJUGATED, dtype="complex128"
     ),
+    "complex of real": lambda: written(
+        "import torch\n\n\ndef spectrum(x):\n    return torch.fft.fft(x)\n", spec=SPECTRUM
+    ),
     "specials": lambda: written(torch_double("return x * 2"), recipe="nan_injected"),
     "swallows nan": lambda: written(
         torch_double("return (x * 2).nan_to_num(0.0)"),
@@ -364,6 +378,7 @@ def test_a_wrong_kernel_is_shown_wrong(ran, name, words):
         "float8",
         "int64",
         *(" ".join(map(str, c)) for c in COMPLEX),
+        "complex of real",
         "specials",
         "empty",
         "numpy",

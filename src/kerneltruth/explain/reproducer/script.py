@@ -117,7 +117,8 @@ def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
         "arrays": candidate.language == "numpy",
         "autotune": "autotune" in candidate.source,
         "child": kind in ("crash", "timeout"),
-        "complex": any("complex" in s["dtype"] for s in data),
+        "complex": any("complex" in s["dtype"] for s in data)
+        or any("complex" in s["output_dtype"] for s in settings["EXPECTED"]),
         "gradients": bool(settings["GRADIENTS"]),
         "interpreter": "triton" in candidate.source,
         "model": model,
