@@ -178,6 +178,12 @@ def test_the_papers_page_shows_what_its_results_hold(page, file, there):
     assert there in (RESULTS / f"{file}-nvidia-h100-80gb-hbm3.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("share", ["91.6%", "6.7%", "7.7%", "2.3%"])
+def test_the_statistics_page_shows_the_coverage_that_was_measured(share):
+    assert share in (RESULTS / "coverage-cpu.md").read_text("utf-8")
+    assert share.removesuffix("%") in TEXTS["docs/reference/analysis.md"]
+
+
 def test_the_papers_page_counts_the_bugs_that_a_check_on_one_shape_passes():
     lines = (RESULTS / "audit-cpu.txt").read_text("utf-8").splitlines()
     bugs = [entry.name for entry in PUBLISHED_KERNELS if entry.role == "bug"]
