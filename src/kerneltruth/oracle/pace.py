@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.documents.verdict import Passed, TimedOut, UnsupportedHere, Verdict
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.right_results import count_elements
 
-# The pace is known from calls of at least this many elements; in smaller ones, what each call takes
-# counts.
+# The pace is known from calls of at least this many elements, or operations; in smaller ones, what
+# each call takes counts.
 PACED = 1024
 # A call does not hang if its size alone explains this share of the deadline.
 EXPLAINED = 0.5
@@ -16,28 +17,32 @@ TOO_LARGE = "too large for Triton's interpreter"
 
 
 class InterpreterPace:
-    """The least seconds an element of right calls in the interpreter.
+    """The least seconds an element, and an operation, of right calls in the interpreter.
+
+    A loop over rows takes as long as its task has operations, which grow faster than its elements.
 
     Attributes:
         is_slow: whether a call was too large for the interpreter.
     """
 
     def __init__(self, session: CandidateSession) -> None:
+        self._task = session.task
         self._deadline_s = session.deadline_s
         self._is_interpreted = (
             session.candidate.language == "triton" and session.runner.device == "cpu"
         )
-        self._least_s: float | None = None
+        self._least_s: list[float | None] = [None, None]
         self.is_slow = False
 
     def learn(self, expectation: Expectation, verdict: Verdict, seconds: float | None) -> None:
         """Learn from the duration of a call."""
         if not (self._is_interpreted and isinstance(verdict, Passed)) or seconds is None:
             return
-        elements = _elements(expectation)
-        if elements >= PACED:
-            pace = seconds / elements
-            self._least_s = pace if self._least_s is None else min(pace, self._least_s)
+        for i, amount in enumerate(self._amounts(expectation)):
+            if amount >= PACED:
+                known = self._least_s[i]
+                pace = seconds / amount
+                self._least_s[i] = pace if known is None else min(pace, known)
 
     def explains(self, expectation: Expectation, verdict: Verdict) -> UnsupportedHere | None:
         """Return what becomes of a timeout that a case's size explains."""
@@ -47,18 +52,20 @@ class InterpreterPace:
 
     def too_large(self, expectation: Expectation) -> UnsupportedHere | None:
         """Return why a right kernel may not return in time here, by the pace of its right calls."""
-        needed_s = (self._least_s or 0.0) * _elements(expectation)
+        amounts = self._amounts(expectation)
+        needed_s = max((p or 0.0) * a for p, a in zip(self._least_s, amounts, strict=True))
         if needed_s < EXPLAINED * self._deadline_s:
             return None
         return UnsupportedHere(
             reason=f"{TOO_LARGE}: about {needed_s:.2g} s; --timeout allows {self._deadline_s:g} s"
         )
 
+    def _amounts(self, expectation: Expectation) -> tuple[int, int]:
+        """Return the elements of a call's inputs and outputs, and the task's operations."""
+        elements = count_elements(expectation.inputs, [o.reference for o in expectation.outputs])
+        return elements, work_of(self._task, expectation.case).flops
+
 
 def is_too_large(verdict: UnsupportedHere) -> bool:
     """Tell whether this is why a case was not judged."""
     return verdict.reason.startswith(TOO_LARGE)
-
-
-def _elements(expectation: Expectation) -> int:
-    return count_elements(expectation.inputs, [o.reference for o in expectation.outputs])

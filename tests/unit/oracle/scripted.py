@@ -22,7 +22,7 @@ def declare(signature, reference, dims=None, **more):
         dims=dims or {"M": "batch", "N": "spatial"},
         reference=reference,
         description="",
-        flops="1",
+        flops=more.pop("flops", "1"),
         benchmark=more.pop("benchmark", {"M": 3, "N": 5}),
         **more,
     )

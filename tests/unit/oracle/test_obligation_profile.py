@@ -270,6 +270,21 @@ def test_a_right_kernel_may_be_too_slow_for_the_interpreter():
     assert reason.startswith("too large for Triton's interpreter: about ")
 
 
+def test_operations_explain_what_elements_do_not():
+    cubed = declare("cubed(x[M, N])", lambda x: torch.relu(x), flops="(M*N)**2")
+
+    def answer(call):
+        n = call.tensors["x"].numel()
+        return HANGS if n > 20_000 else returned(right(call), seconds=1e-8 * n * n)
+
+    attempt = attempt_of(answer, task=cubed, language="triton")
+    assert attempt.verdict.word == "pass"
+    (reason,) = attempt.skipped
+    assert reason.startswith("too large for Triton's interpreter: about ")
+    linear = replace(cubed, flops="M*N")
+    assert attempt_of(answer, task=linear, language="triton").verdict.word == "timeout"
+
+
 def test_after_one_call_that_is_too_large_no_other_is_made():
     calls = []
 
