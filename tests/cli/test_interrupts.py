@@ -113,7 +113,7 @@ def test_an_interrupted_check_ends_all_and_goes_on_when_repeated(begin, kt, tmp_
     assert not alive(int(child.read_text()))
     assert RunStore.open(run, keep=dict).results() == ()
     (tmp_path / "quick").touch()
-    again = kt(*arguments, "--out", run, "--json", fixed=False)
+    again = kt(*arguments, "--isolation", "process", "--out", run, "--json", fixed=False)
     assert (again.code, json.loads(again.out)["verdict"]) == (0, "pass")
 
 
@@ -130,7 +130,7 @@ def test_an_interrupt_keeps_what_was_printed_of_several_files(begin, good, kt, t
     assert out.startswith(f"{good}\nverdict    pass")
     assert "interrupted; 1 result kept" in err.splitlines()[-1]
     (tmp_path / "quick").touch()
-    again = kt(*arguments, "--out", run, "--json", fixed=False)
+    again = kt(*arguments, "--isolation", "process", "--out", run, "--json", fixed=False)
     assert json.loads(again.out)["counts"]["passed"] == 2
 
 

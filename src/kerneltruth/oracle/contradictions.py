@@ -19,6 +19,9 @@ def false_claim(observation: Observation, *, waited_s: float, arrays: bool) -> H
         waited_s: from sending the call to receiving the answer.
         arrays: whether results are NumPy's, whose elements a child does not count.
     """
+    if observation.ended != "returned":
+        # It may be that of loading, for which nobody waits a second time.
+        return None
     said = _of_time(observation, waited_s) or (None if arrays else _of_size(observation))
     return None if said is None else Hack(kind="false_claim", detail=f"its process claims {said}")
 
@@ -33,7 +36,7 @@ def _of_time(observation: Observation, waited_s: float) -> str | None:
 def _of_size(observation: Observation) -> str | None:
     work, results = observation.work, observation.results
     tensors = [r for r in results if isinstance(r, TensorResult) and r.dtype in ITEMSIZE]
-    if work is None or observation.ended != "returned" or len(tensors) != len(results):
+    if work is None or len(tensors) != len(results):
         return None
     count = sum(math.prod(r.shape) for r in tensors)
     if work.elements == count:

@@ -10,7 +10,7 @@ from kerneltruth.documents.verdict import Hack, Passed
 from kerneltruth.oracle.contradictions import SLACK_S, false_claim
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.rounds import evaluate_rounds
-from kerneltruth.runner.protocol import KernelWork, OtherResult
+from kerneltruth.runner.protocol import KernelWork, Observation, OtherResult
 
 RESULT = returned(torch.zeros(3, 5))
 COUNTED = replace(RESULT, work=KernelWork(elements=15))
@@ -29,6 +29,11 @@ def test_a_call_takes_no_longer_than_the_judge_has_waited(seconds):
 @pytest.mark.parametrize("seconds", [None, 0.0, 0.4, 0.5])
 def test_a_time_within_the_judges_is_possible(seconds):
     assert said(replace(RESULT, seconds=seconds)) is None
+
+
+@pytest.mark.parametrize("ended", ["load_failed", "raised", "timeout"])
+def test_what_loading_took_is_no_claim_about_the_calls_that_repeat_how_it_ended(ended):
+    assert said(Observation(ended=ended, seconds=9.0)) is None
 
 
 def test_results_have_as_many_elements_as_their_process_counts():

@@ -82,7 +82,7 @@ def test_a_source_of_a_hundred_megabytes_is_refused_without_being_parsed(tmp_pat
         {"predict": CODE, "file": "x.py"},
     )
     big_line, good, big_file = read_submissions(tmp_path)
-    assert "at most" in big_file.reason
+    assert "more than 4194304 bytes" in big_file.reason
     assert "longer than" in big_line.reason
     assert good.name == "x"
 
