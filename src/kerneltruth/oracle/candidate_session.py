@@ -220,12 +220,7 @@ class CandidateSession:
         )
         if observation.ended == "timeout" and deadline_s < usual_s:
             raise OutOfTime
-        counted = None if around.idle else observation.work
-        self._counted += counted is not None
-        if counted is not None and (self.work is None or counted.own):
-            self.work = counted, expectation.case
-        self._lean |= observation.lean
-        self._traces.of_call(observation)
+        self._note(observation, expectation.case, around)
         observation = self._not_excused(self.seen(observation), laid.arguments)
         ruling = rule(
             judged_as(self.task, expectation.case),
@@ -239,12 +234,21 @@ class CandidateSession:
         usual = around == USUAL and not (earlier or self.task.random)
         if usual and isinstance(ruling.verdict, Passed):
             self._traces.of_result(f"{expectation.case.identity} {config}", ruling.outputs)
+        return ruling, observation, laid.placed
+
+    def _note(self, observation: Observation, case: Case, around: Surroundings) -> None:
+        """Keep what a call shows beside its result."""
+        counted = None if around.idle else observation.work
+        self._counted += counted is not None
+        if counted is not None and (self.work is None or counted.own):
+            self.work = counted, case
+        self._lean |= observation.lean
+        self._traces.of_call(observation)
         for launch in observation.launches:
             self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
             self.blocks.update(
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
-        return ruling, observation, laid.placed
 
     def _allowed(self, usual_s: float) -> float:
         """Return the seconds that a call may take.
