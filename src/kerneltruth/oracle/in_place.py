@@ -54,8 +54,6 @@ def not_following(
     session.close()
     if is_bad(session.call(drawn)[0].verdict):
         return drawn
-    # The memory of these calls may be that of the ones before.
-    session.close()
     whole, *others = earlier
     # One element tells a kept result from a kept operand only if whole inputs are followed.
     shown_by = [whole] if _is_stale(session, drawn, [whole]) else others
