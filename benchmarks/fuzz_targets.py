@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.generate.replying import ReplyStream, read_completion
+from kerneltruth.generate.completion import ReplyStream, read_completion
 
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.cases.materialize import flat_bytes
