@@ -30,7 +30,7 @@ from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, known_machine
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import TensorResult
+from kerneltruth.runner.observation import TensorResult
 from kerneltruth.runner.session import Session
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,

@@ -28,7 +28,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.runner.protocol import Binary
+from kerneltruth.runner.observation import Binary
 from kerneltruth.tasks.registry import find
 
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")

@@ -21,8 +21,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.generate.completion import ReplyStream, read_completion
-
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.cases.strategies import generate
@@ -31,6 +29,7 @@ from kerneltruth.documents.exports import seal_of
 from kerneltruth.documents.lines import read_line
 from kerneltruth.documents.model import dumps, plain
 from kerneltruth.errors import UserError
+from kerneltruth.generate.completion import ReplyStream, read_completion
 from kerneltruth.library.messages import answer_in, encoded, question_in
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
@@ -47,7 +46,7 @@ from kerneltruth.runner.candidate import (
 )
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.link import LARGEST_HEADER, Ended, Link
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.observation import (
     Access,
     Binary,
     KernelRun,
@@ -55,9 +54,9 @@ from kerneltruth.runner.protocol import (
     Launch,
     Observation,
     OtherResult,
-    ProtocolError,
     TensorResult,
 )
+from kerneltruth.runner.protocol import ProtocolError
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.runner.source_state import may_keep_state
 from kerneltruth.runner.wire import MAGIC, VERSION, decode, encode

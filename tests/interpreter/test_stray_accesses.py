@@ -7,7 +7,7 @@ import pytest
 from candidates_for_tests import HEAD, called, floats, opened
 
 from kerneltruth.runner.arguments import TensorArgument
-from kerneltruth.runner.protocol import Access
+from kerneltruth.runner.observation import Access
 
 ADD_ONE = """
 @triton.jit

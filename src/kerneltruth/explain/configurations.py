@@ -8,7 +8,7 @@ from typing import Any
 
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.outcome import outcome_of
-from kerneltruth.runner.protocol import Launch
+from kerneltruth.runner.observation import Launch
 
 # Ask at most this many configurations; each may have to be compiled.
 MOST_ASKED = 8

@@ -33,7 +33,8 @@ from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED
 from kerneltruth.runner.child.weight_places import NO_PLACE
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse, Rows
+from kerneltruth.runner.observation import Binary, KernelWork, Launch, Observation
+from kerneltruth.runner.protocol import Rehearse, Rows
 from kerneltruth.runner.session import Session
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.runner.timing.messages import Supply

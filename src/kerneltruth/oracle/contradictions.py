@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kerneltruth.documents.verdict import Hack
-from kerneltruth.runner.protocol import ITEMSIZE, Observation, TensorResult
+from kerneltruth.runner.observation import ITEMSIZE, Observation, TensorResult
 
 # The child measures within what the judge measures, on the same clock.
 SLACK_S = 0.01

@@ -24,7 +24,7 @@ from kerneltruth.oracle.judge import (
     wrong_values,
 )
 from kerneltruth.oracle.reference import quietly
-from kerneltruth.runner.protocol import ITEMSIZE, Observation, OtherResult, TensorResult
+from kerneltruth.runner.observation import ITEMSIZE, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Task
 
 

@@ -22,7 +22,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.probes import SYMPTOMS
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
 
 # How often one element changes: each costs a call.
 _ONE_BY_ONE = 2

@@ -16,7 +16,7 @@ from kerneltruth.documents.verdict import Failed, FailKind
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expectation import ExpectedOutput
 from kerneltruth.oracle.reference import real_parts
-from kerneltruth.runner.protocol import TensorResult
+from kerneltruth.runner.observation import TensorResult
 
 
 def in_promised_form(

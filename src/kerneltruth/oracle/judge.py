@@ -29,7 +29,7 @@ from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.stats import Difference
-from kerneltruth.runner.protocol import Access, Observation, OtherResult, TensorResult
+from kerneltruth.runner.observation import Access, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Claim, Task
 
 # How the detail of a verdict on a stray access begins.

@@ -37,7 +37,8 @@ from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import LEFT_OUT
 from kerneltruth.oracle.reference import reference
 from kerneltruth.runner.arguments import RepeatedArgument, TensorArgument
-from kerneltruth.runner.protocol import Observation, OtherResult, Rows
+from kerneltruth.runner.observation import Observation, OtherResult
+from kerneltruth.runner.protocol import Rows
 from kerneltruth.runner.unsupported import MEMORY_LACKS
 from kerneltruth.tasks.spec import Task
 

@@ -9,7 +9,7 @@ import torch
 
 from kerneltruth.documents.records import Attempt, SuspectFact, Suspicion
 from kerneltruth.oracle.probes import differs
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.sandbox import processes_beside
 from kerneltruth.runner.session import Session
 from kerneltruth.runner.source_patches import patches

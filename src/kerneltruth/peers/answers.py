@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from kerneltruth.oracle.interface import tensor_of
-from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
+from kerneltruth.runner.observation import Observation, OtherResult, TensorResult
 
 Ended = Literal["raised", "died", "timeout", "unsupported"]
 

@@ -13,13 +13,8 @@ from functools import lru_cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from kerneltruth.runner.protocol import (
-    ITEMSIZE,
-    KernelWork,
-    Observation,
-    ProtocolError,
-    TensorResult,
-)
+from kerneltruth.runner.observation import ITEMSIZE, KernelWork, Observation, TensorResult
+from kerneltruth.runner.protocol import ProtocolError
 
 _BY_CHILD = {
     "returned",

@@ -24,18 +24,15 @@ import numpy as np
 
 from kerneltruth.runner.arguments import Argument, Data, KeptArgument, TensorArgument
 from kerneltruth.runner.gaps import Gaps, Taken
-from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon, side_of
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.observation import (
     ITEMSIZE,
-    Call,
-    CallMemory,
     GuardedAllocation,
     Observation,
-    ProtocolError,
     Result,
     TensorResult,
-    TooLarge,
 )
+from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon, side_of
+from kerneltruth.runner.protocol import Call, CallMemory, ProtocolError, TooLarge
 
 # Pages are taken as they are touched; addresses are the child's limit.
 LEAST_BYTES = 128 * 2**20

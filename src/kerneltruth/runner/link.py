@@ -16,7 +16,8 @@ import threading
 import time
 from pathlib import Path
 
-from kerneltruth.runner.protocol import Message, Observation, ProtocolError, TooLarge
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import Message, ProtocolError, TooLarge
 from kerneltruth.runner.shared_files import opened
 from kerneltruth.runner.wire import decode, encode
 

@@ -13,12 +13,12 @@ from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.keeper import Keeper
 from kerneltruth.runner.link import LARGEST_ANSWER, Ended, Link, nonsense
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import (
     Call,
     CallSettings,
     ChildMessage,
     Load,
-    Observation,
     Prepare,
     ProtocolError,
     TooLarge,

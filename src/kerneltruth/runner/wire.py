@@ -20,20 +20,22 @@ from kerneltruth.runner.arguments import (
     ScalarArgument,
     TensorArgument,
 )
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.observation import (
     Access,
     Binary,
-    CallMemory,
-    EarlierContents,
     GuardedAllocation,
     KernelRun,
     KernelWork,
     Launch,
-    Message,
     OtherResult,
+    TensorResult,
+)
+from kerneltruth.runner.protocol import (
+    CallMemory,
+    EarlierContents,
+    Message,
     ProtocolError,
     Rows,
-    TensorResult,
     TooLarge,
 )
 from kerneltruth.runner.timing.messages import Supply

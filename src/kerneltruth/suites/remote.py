@@ -19,7 +19,7 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import ITEMSIZE, Observation, TensorResult
+from kerneltruth.runner.observation import ITEMSIZE, Observation, TensorResult
 from kerneltruth.runner.session import Session
 
 _POISON = bytes(16)

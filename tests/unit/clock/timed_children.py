@@ -10,7 +10,7 @@ from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.case import Case
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,

@@ -8,7 +8,7 @@ from kerneltruth.documents.verdict import CompileError
 from kerneltruth.explain.diagnosis import FIRST_S, DiagnosisEffort, diagnose
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.observation import Binary, Launch, Observation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 

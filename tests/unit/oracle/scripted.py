@@ -11,7 +11,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.judge import rule
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.tasks.spec import task
 
 

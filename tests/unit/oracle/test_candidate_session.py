@@ -11,7 +11,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import Surroundings, poison_of
 from kerneltruth.oracle.candidate_session import MAX_CONFIGS
-from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.observation import Binary, Launch, Observation
 from kerneltruth.runner.timing.messages import Supply
 
 

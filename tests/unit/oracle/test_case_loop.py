@@ -22,7 +22,7 @@ from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.right_cases import RightCases
-from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.observation import Binary, Launch, Observation
 
 
 def right(call):

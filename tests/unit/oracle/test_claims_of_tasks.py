@@ -11,7 +11,7 @@ from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.oracle.judge import rule
-from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
+from kerneltruth.runner.observation import Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Claim, Output, task
 
 

@@ -10,7 +10,7 @@ from kerneltruth.documents.verdict import Hack, Passed
 from kerneltruth.oracle.contradictions import SLACK_S, false_claim
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.rounds import evaluate_rounds
-from kerneltruth.runner.protocol import KernelWork, Observation, OtherResult
+from kerneltruth.runner.observation import KernelWork, Observation, OtherResult
 
 RESULT = returned(torch.zeros(3, 5))
 COUNTED = replace(RESULT, work=KernelWork(elements=15))

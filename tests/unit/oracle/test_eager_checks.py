@@ -10,7 +10,7 @@ from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 
 TORCH = Candidate(source="", path="relu.py", sha256="1" * 64, language="torch", entry="relu")
 

@@ -11,7 +11,7 @@ from kerneltruth.cases.pools import Choice, inputs_at, pools_of
 from kerneltruth.documents.verdict import Failed, Infra, Passed
 from kerneltruth.oracle.expectation_builder import expect_timed
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
-from kerneltruth.runner.protocol import Observation, OtherResult
+from kerneltruth.runner.observation import Observation, OtherResult
 from kerneltruth.tasks.claims import Claim
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Output

@@ -12,7 +12,7 @@ from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.tasks.registry import find
 
 LOADED = Observation(ended="returned")

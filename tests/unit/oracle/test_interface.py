@@ -5,7 +5,7 @@ import torch
 from scripted import RELU, Bench, declare, result
 
 from kerneltruth.documents.verdict import Failed, Passed
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.tasks.spec import Output
 
 TOTAL = declare("total(x[M, N])", lambda x: x.sum(), {"M": "reduced", "N": "reduced"})

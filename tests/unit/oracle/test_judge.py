@@ -17,7 +17,7 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     UnsupportedHere,
 )
-from kerneltruth.runner.protocol import Access, Observation, OtherResult
+from kerneltruth.runner.observation import Access, Observation, OtherResult
 from kerneltruth.tasks.spec import Output
 
 PAIR = declare(

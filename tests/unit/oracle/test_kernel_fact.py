@@ -11,7 +11,7 @@ from kerneltruth.documents.verdict import Passed, UnsupportedHere
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.runner.protocol import KernelRun, KernelWork, Observation
+from kerneltruth.runner.observation import KernelRun, KernelWork, Observation
 
 OWN = KernelRun(name="mine", module="f.py", own=True, launches=1)
 MM = KernelRun(name="mm", module="aten", own=False, launches=3)

@@ -14,7 +14,7 @@ from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.large import KIND, LARGE, NEEDS_GPU, NOT_PASSED, large_outcome
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.arguments import RepeatedArgument
-from kerneltruth.runner.protocol import Observation, OtherResult
+from kerneltruth.runner.observation import Observation, OtherResult
 from kerneltruth.runner.unsupported import MEMORY_LACKS
 
 GIB = 2**30

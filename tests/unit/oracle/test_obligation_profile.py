@@ -21,7 +21,7 @@ from kerneltruth.oracle.profile import (
     WRONG_AS_PUBLISHED,
     obligations_of,
 )
-from kerneltruth.runner.protocol import Access, Binary, Launch, Observation
+from kerneltruth.runner.observation import Access, Binary, Launch, Observation
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import suites, tasks_of
 from kerneltruth.tasks.spec import Variants

@@ -8,7 +8,7 @@ from scripted import MATMUL, RELU, case_of, declare, returned, session_of, tenso
 
 from kerneltruth.documents.verdict import Cause, Crashed, Failed, Passed
 from kerneltruth.oracle.probes import REPEATS, Probes, depends, probe
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.tasks.spec import Claim, Output
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kerneltruth.peers import NoAnswer, answer
-from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
+from kerneltruth.runner.observation import Observation, OtherResult, TensorResult
 
 
 def result(values, dtype="float32", alias=None):

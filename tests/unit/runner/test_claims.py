@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hostile import FUZZED, reading, texts
 from kerneltruth.documents.model import dumps
 from kerneltruth.runner.claims import checked
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.observation import (
     Access,
     Binary,
     KernelRun,
@@ -18,9 +18,9 @@ from kerneltruth.runner.protocol import (
     Launch,
     Observation,
     OtherResult,
-    ProtocolError,
     TensorResult,
 )
+from kerneltruth.runner.protocol import ProtocolError
 from kerneltruth.runner.wire import decode, encode
 
 RESULT = TensorResult(

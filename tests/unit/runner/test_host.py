@@ -9,7 +9,8 @@ from children import OTHER, POISON, call, floats, vector
 from kerneltruth.runner.arguments import RepeatedArgument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, context_environment
-from kerneltruth.runner.protocol import OtherResult, Rehearse, Rows, Unload
+from kerneltruth.runner.observation import OtherResult
+from kerneltruth.runner.protocol import Rehearse, Rows, Unload
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     PrepareInputs,

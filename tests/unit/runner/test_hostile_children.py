@@ -16,7 +16,8 @@ from children import CPU, POISON, call, floats, vector
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.link import Ended, Link
-from kerneltruth.runner.protocol import EarlierContents, Observation
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import EarlierContents
 from kerneltruth.runner.sandbox import ResourceLimits, processes_beside
 from kerneltruth.runner.wire import MAGIC, VERSION, encode
 

@@ -8,16 +8,9 @@ import pytest
 from children import POISON, floats, vector
 
 from kerneltruth.runner.keeper import Keeper
+from kerneltruth.runner.observation import ITEMSIZE, GuardedAllocation, Observation, TensorResult
 from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon
-from kerneltruth.runner.protocol import (
-    ITEMSIZE,
-    Call,
-    GuardedAllocation,
-    Observation,
-    ProtocolError,
-    TensorResult,
-    TooLarge,
-)
+from kerneltruth.runner.protocol import Call, ProtocolError, TooLarge
 
 LIMIT, SIZE = 2**20, 2**20
 

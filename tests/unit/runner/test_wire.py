@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerneltruth.runner.arguments import ScalarArgument
-from kerneltruth.runner.protocol import Observation, ProtocolError, Rehearse, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
+from kerneltruth.runner.protocol import ProtocolError, Rehearse
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,

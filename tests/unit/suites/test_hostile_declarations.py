@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.suites.flashinfer.trace import read_traces
 from kerneltruth.suites.gpuemu.corpus import read_corpus
 from kerneltruth.suites.gpumode.problem import read_problems

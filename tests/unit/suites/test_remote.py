@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.suites.remote import Remote
 
 

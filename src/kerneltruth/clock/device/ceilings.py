@@ -12,7 +12,7 @@ from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import TensorResult
+from kerneltruth.runner.observation import TensorResult
 from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs, RunBatch, ShowResult
 
 DEADLINE_S = 120.0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.buffers import SPARE, shuffled
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.timing.messages import SpotCheck
 
 # At most this many calls of a batch or captured group are checked, with this many elements of each

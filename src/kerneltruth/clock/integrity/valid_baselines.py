@@ -6,7 +6,7 @@ import math
 
 from kerneltruth.clock.protocol.operators import Operators
 from kerneltruth.clock.protocol.sides import SideError
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 
 # How many times longer than its floor, or than its launches, a baseline may take.
 MOST = 100.0

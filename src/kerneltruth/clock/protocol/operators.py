@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from typing import Protocol
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.operators import Operators
 from kerneltruth.errors import InternalError
-from kerneltruth.runner.protocol import ChildMessage, Observation
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import ChildMessage
 from kerneltruth.runner.timing.messages import SpotCheck
 
 # Slower calls are made as rarely as possible.

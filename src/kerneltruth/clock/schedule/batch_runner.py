@@ -34,7 +34,7 @@ from kerneltruth.clock.protocol.sides import (
     Side,
     SideError,
 )
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,

@@ -13,7 +13,8 @@ from kerneltruth.corpus.entry import filename, source
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import ChildMessage, Observation, Unload
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import ChildMessage, Unload
 from kerneltruth.runner.session import Mode, Session
 from kerneltruth.suites.pytorch import eager_of, own_function
 from kerneltruth.tasks.spec import Task

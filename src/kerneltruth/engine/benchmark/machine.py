@@ -45,7 +45,7 @@ from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Binary
+from kerneltruth.runner.observation import Binary
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task

@@ -10,7 +10,7 @@ import torch
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ChildEvent, Graphs, Side
 from kerneltruth.errors import lacks_memory
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 
 # Device memory of a process that has done nothing yet.
 CONTEXT_BYTES = 2**29

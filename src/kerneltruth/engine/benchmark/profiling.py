@@ -17,7 +17,8 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child import without_judge
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import KernelWork, Load, Observation, Rehearse
+from kerneltruth.runner.observation import KernelWork, Observation
+from kerneltruth.runner.protocol import Load, Rehearse
 from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs
 from kerneltruth.tasks.spec import Task
 

@@ -26,7 +26,7 @@ from kerneltruth.errors import lacks_memory
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.expectation_builder import expect_timed
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.tasks.spec import Task
 
 # The reason why nothing can be graded.

@@ -27,7 +27,8 @@ from kerneltruth.engine.benchmark.baselines import CANDIDATE
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
-from kerneltruth.runner.protocol import Binary, Loaded
+from kerneltruth.runner.observation import Binary
+from kerneltruth.runner.protocol import Loaded
 
 # Flags of times that contradict each other: such a candidate is never called faster. A baseline is
 # hindered if it runs faster once the candidate is gone.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kerneltruth.runner.protocol import Binary
+from kerneltruth.runner.observation import Binary
 
 _ELF_MAGIC = b"\x7fELF"
 _SECTION = struct.Struct("<IIQQQQIIQQ")

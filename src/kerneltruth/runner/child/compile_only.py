@@ -26,7 +26,7 @@ from kerneltruth.runner import emulation
 from kerneltruth.runner.child import autotune, launches
 from kerneltruth.runner.child.binaries import describe, read_cubin
 from kerneltruth.runner.child.failures import reason_first
-from kerneltruth.runner.protocol import Binary
+from kerneltruth.runner.observation import Binary
 
 MAX_THREADS = 1024
 MAX_TENSOR_MEMORY = 512

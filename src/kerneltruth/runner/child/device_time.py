@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kerneltruth.runner.child import extension_launches, kernel_work
-from kerneltruth.runner.protocol import KernelRun, KernelWork
+from kerneltruth.runner.observation import KernelRun, KernelWork
 
 CALLS = 3
 # Namespaces of templates that cuBLAS and PyTorch instantiate, and a candidate may, too.

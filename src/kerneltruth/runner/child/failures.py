@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.unsupported import UnsupportedError
 
 _MESSAGE = 2000

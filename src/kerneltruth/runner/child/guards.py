@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child.shared_memory import SharedMemory
+from kerneltruth.runner.observation import GuardedAllocation
 from kerneltruth.runner.poison import (
     BAND_AFTER,
     BAND_BEFORE,
@@ -31,7 +32,6 @@ from kerneltruth.runner.poison import (
     ribbon,
     side_of,
 )
-from kerneltruth.runner.protocol import GuardedAllocation
 
 ALIGNMENT = 256
 # Beyond this much memory, the oldest allocation is checked early and released.

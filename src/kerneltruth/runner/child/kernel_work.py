@@ -20,7 +20,8 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import extension_launches, placing
-from kerneltruth.runner.protocol import KernelRun, Kernels, KernelWork
+from kerneltruth.runner.observation import KernelRun, KernelWork
+from kerneltruth.runner.protocol import Kernels
 
 _MOST_NAMES = 64
 # Operators of other namespaces may be the candidate's.

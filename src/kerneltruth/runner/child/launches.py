@@ -17,7 +17,7 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import autotune, kernel_work
-from kerneltruth.runner.protocol import Launch
+from kerneltruth.runner.observation import Launch
 
 MAX_LAUNCHES = 256
 GRID_LIMITS = (2**31 - 1, 65535, 65535)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kerneltruth.runner.child.binaries import describe
-from kerneltruth.runner.protocol import Binary
+from kerneltruth.runner.observation import Binary
 
 _MOST = 64
 _TENSOR_CORES = re.compile(r"\b(wgmma|tcgen05|mma)\.")

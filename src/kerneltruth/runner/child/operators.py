@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.runner.child import placing
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 
 # Only tensors with more elements count as work on the host: shapes and indices have fewer.
 _FEW = 1024

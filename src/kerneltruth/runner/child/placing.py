@@ -16,7 +16,8 @@ from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import Data, KeptArgument, RepeatedArgument, TensorArgument
 from kerneltruth.runner.child.guards import fill
 from kerneltruth.runner.child.shared_memory import SharedMemory
-from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, Rows, TensorResult
+from kerneltruth.runner.observation import ITEMSIZE, OtherResult, Result, TensorResult
+from kerneltruth.runner.protocol import Rows
 from kerneltruth.runner.unsupported import UnsupportedError
 
 _ALIGNMENT = 512

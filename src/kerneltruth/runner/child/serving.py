@@ -12,7 +12,8 @@ from kerneltruth.runner import compile_cache
 from kerneltruth.runner.arguments import Data
 from kerneltruth.runner.child import failures
 from kerneltruth.runner.child.worker import Worker, make_context
-from kerneltruth.runner.protocol import Call, Load, Observation, Prepare, TimedStep, Unload
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import Call, Load, Prepare, TimedStep, Unload
 from kerneltruth.runner.shared_files import Receiver, taken
 from kerneltruth.runner.timing.timed_worker import rehearse
 from kerneltruth.runner.wire import decode, pieces

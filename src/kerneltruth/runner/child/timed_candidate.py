@@ -15,7 +15,8 @@ from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import binding, operators, optimizers, placing, seeding
 from kerneltruth.runner.child.entry import CandidateEntry
-from kerneltruth.runner.protocol import KernelWork, Loaded, Observation, Rehearse, TimedStep
+from kerneltruth.runner.observation import KernelWork, Observation
+from kerneltruth.runner.protocol import Loaded, Rehearse, TimedStep
 from kerneltruth.runner.timing import input_buffers, timed_worker
 from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
 

@@ -40,15 +40,8 @@ from kerneltruth.runner.child import (
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
 from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.child.timed_candidate import TimedCandidate
-from kerneltruth.runner.protocol import (
-    Binary,
-    Call,
-    Load,
-    Observation,
-    Rows,
-    TimedStep,
-    Unload,
-)
+from kerneltruth.runner.observation import Binary, Observation
+from kerneltruth.runner.protocol import Call, Load, Rows, TimedStep, Unload
 from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.unsupported import MEMORY_LACKS, UnsupportedError
 

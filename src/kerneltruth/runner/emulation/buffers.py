@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from kerneltruth.runner.protocol import Access
+from kerneltruth.runner.observation import Access
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,7 @@ import triton.runtime.interpreter as it
 from kerneltruth.runner.emulation import buffers, stores
 from kerneltruth.runner.emulation.buffers import Region, Table
 from kerneltruth.runner.interpreter.numbers import Array
-from kerneltruth.runner.protocol import Access
+from kerneltruth.runner.observation import Access
 
 _count = np.count_nonzero
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from kerneltruth.runner.child import placing
-from kerneltruth.runner.protocol import OtherResult, Result, TensorResult
+from kerneltruth.runner.observation import OtherResult, Result, TensorResult
 from kerneltruth.runner.timing.input_buffers import BITS
 from kerneltruth.runner.timing.messages import SpotCheck
 

@@ -25,7 +25,8 @@ import torch
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.child.binding import Offered
-from kerneltruth.runner.protocol import Observation, TimedStep
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import TimedStep
 from kerneltruth.runner.timing.input_buffers import InputBuffers, pooled
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,

@@ -9,7 +9,7 @@ import pytest
 from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.roofline.work import FORMATS
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.runner.timing.messages import ShowResult
 
 COUNT = len(FORMATS) + 4

@@ -19,7 +19,7 @@ from kerneltruth.clock.protocol.operators import Operators, operators_in
 from kerneltruth.clock.protocol.sides import ChildEvent, Side
 from kerneltruth.clock.schedule.batch_runner import AGAIN
 from kerneltruth.clock.schedule.preparation import ASKED
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
     CaptureGraphs,

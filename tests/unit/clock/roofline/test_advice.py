@@ -8,7 +8,7 @@ from kerneltruth.clock.roofline.advice import advise, occupancy_of
 from kerneltruth.clock.roofline.profile import Profile
 from kerneltruth.clock.roofline.work import Ceilings, Floor
 from kerneltruth.documents.model import plain
-from kerneltruth.runner.protocol import Binary
+from kerneltruth.runner.observation import Binary
 
 DEVICE = Ceilings(device="d", copy_bytes_per_s=1e12, flops={"tf32": 1e14})
 # 10 us of traffic, 2 us of arithmetic.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 
 ANSWER = Observation(ended="returned", timings={"device_s": 1e-5, "host_s": 1e-6})
 GONE = Observation(ended="lost", message="it is gone")

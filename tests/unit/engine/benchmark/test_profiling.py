@@ -15,7 +15,7 @@ from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.kernel_words import shares
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import KernelRun, KernelWork, Observation
+from kerneltruth.runner.observation import KernelRun, KernelWork, Observation
 from kerneltruth.tasks.registry import find
 
 TASK = replace(find("kernelbenchx/softmax"), perf=({"M": 8, "N": 16},))

@@ -17,7 +17,7 @@ from kerneltruth.documents.model import plain
 from kerneltruth.engine.benchmark.baselines import BaselineProcesses, SharedChild, baseline_sources
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO, TimingSetup
 from kerneltruth.engine.benchmark.task_baselines import KNOWN, TaskBaselines
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.runner.timing.messages import AllocateBuffers
 from kerneltruth.tasks.registry import find
 

@@ -11,7 +11,7 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import finished, shape_document
-from kerneltruth.runner.protocol import Binary, Observation
+from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.tasks.registry import find
 
 TASK = find("kernelbenchx/relu")

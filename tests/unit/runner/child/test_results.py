@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kerneltruth.runner.child import placing
-from kerneltruth.runner.protocol import OtherResult, TensorResult
+from kerneltruth.runner.observation import OtherResult, TensorResult
 
 X, Y = torch.arange(3.0), torch.arange(4.0)
 

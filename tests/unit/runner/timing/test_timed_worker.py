@@ -20,7 +20,7 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import OtherResult
+from kerneltruth.runner.observation import OtherResult
 from kerneltruth.runner.read_only_memfd import ReadOnlyMemfd
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,

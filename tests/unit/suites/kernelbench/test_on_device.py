@@ -15,7 +15,7 @@ from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.observation import Observation
 from kerneltruth.suites.kernelbench.arguments import SIZES
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.suites.kernelbench.suite import KernelBench
