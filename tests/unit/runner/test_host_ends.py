@@ -174,6 +174,7 @@ def test_a_malformed_answer_counts_as_a_death(opened, nonsense):
     session = opened(
         f"""
         import os, socket, stat, time
+        from kerneltruth.runner.observation import *
         from kerneltruth.runner.protocol import *
         from kerneltruth.runner.wire import encode
         def f(x):
