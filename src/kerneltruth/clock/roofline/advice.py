@@ -21,7 +21,7 @@ EXCESS_TRAFFIC = 1.5
 
 
 class StaticFacts(Protocol):
-    """Static facts of a compiled kernel, such as a `runner.protocol.Binary`."""
+    """Static facts of a compiled kernel, such as a `runner.observation.Binary`."""
 
     @property
     def kernel(self) -> str:
