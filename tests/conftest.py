@@ -82,6 +82,18 @@ pytest_runtest_call = pytest.hookimpl(wrapper=True)(_limited)
 pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_limited)
 
 
+@pytest.fixture(autouse=True)
+def _own_variables_stay():
+    """Fail a test that leaves a variable of the package set: those after it would be judged so."""
+    before = _own_variables()
+    yield
+    assert _own_variables() == before
+
+
+def _own_variables():
+    return {name: v for name, v in os.environ.items() if name.startswith("KERNELTRUTH_")}
+
+
 @pytest.fixture(scope="session")
 def runner():
     """A runner on the CPU for all tests that do not spoil it: each warm process takes seconds."""

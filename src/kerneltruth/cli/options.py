@@ -67,7 +67,7 @@ Isolation = Annotated[
     str | None,
     typer.Option(
         "--isolation",
-        callback=lambda level: isolate_at(level),
+        callback=lambda context, level: isolate_at(context, level),
         help="process, syscalls, strict or namespaces; fails if less is available; default: the "
         "strictest.",
     ),
@@ -205,18 +205,30 @@ def request(kind: type[R], given: Mapping[str, Any], **fields: Any) -> R:
 
 
 def isolate_at(
-    isolation: str | None, *, offers: Callable[[], levels.OfferedLevel] = levels.offered
+    context: typer.Context,
+    isolation: str | None,
+    *,
+    offers: Callable[[], levels.OfferedLevel] = levels.offered,
 ) -> str | None:
-    """Run candidates at a level of isolation, in all that this process starts.
+    """Run candidates at a level of isolation, in all that this process starts for one command.
 
     Raises:
         UserError: there is no such level.
         EnvironmentFault: this machine offers less.
     """
     if isolation is not None:
+        before = os.environ.get(levels.VARIABLE)
+        levels.chosen(levels.named(isolation), offers=offers)
         os.environ[levels.VARIABLE] = isolation
-        levels.chosen(offers=offers)
+        context.call_on_close(lambda: _restore(levels.VARIABLE, before))
     return isolation
+
+
+def _restore(variable: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(variable, None)
+    else:
+        os.environ[variable] = value
 
 
 def given_source(file: Path, entry: str | None) -> dict[str, Any]:

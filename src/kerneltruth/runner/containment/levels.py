@@ -58,9 +58,18 @@ def wanted() -> Level | None:
         UserError: the variable names no level.
     """
     given = os.environ.get(VARIABLE) or None
-    if given is None or given in LEVELS:
-        return given
-    raise UserError(f"isolation {given!r}: must be one of {', '.join(LEVELS)}")
+    return None if given is None else named(given)
+
+
+def named(given: str) -> Level:
+    """Return the level of this name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if given not in LEVELS:
+        raise UserError(f"isolation {given!r}: must be one of {', '.join(LEVELS)}")
+    return given
 
 
 def on_cuda(here: OfferedLevel) -> OfferedLevel:
