@@ -47,7 +47,7 @@ def compiled(
             for case in wanted:
                 compile_case(session, evaluator.cache.get(task, case))
                 report(1)
-        return list(session.binaries)
+        return list(session.targets.binaries)
 
 
 def compile_case(session: CandidateSession, expectation: Expectation) -> None:

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -28,12 +28,13 @@ from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.suspicion import Traces
+from kerneltruth.oracle.target_compiler import COMPILING_S, TargetCompiler
 from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED
 from kerneltruth.runner.child.weight_places import NO_PLACE
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.observation import Binary, KernelWork, Launch, Observation
+from kerneltruth.runner.observation import KernelWork, Launch, Observation
 from kerneltruth.runner.protocol import Rehearse, Rows
 from kerneltruth.runner.session import Session
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
@@ -98,7 +99,7 @@ class CandidateSession:
         self._counted = 0
         self._traces = Traces()
         self._lean = False
-        self.binaries: list[Binary] = []
+        self.targets = TargetCompiler(task, candidate, runner, cache.layouts)
         self.blocks: set[int] = set(block_sizes(candidate.source))
         self.thresholds = thresholds(candidate.source)
         self.configs = 1
@@ -106,9 +107,6 @@ class CandidateSession:
         # Why the model is judged with the weights that its constructor draws; None if it is not.
         self.own_weights: str | None = None
         self._run: Session | None = None
-        self._compile: Session | None = None
-        self._compiled: set[tuple[Any, ...]] = set()
-        self._refused: dict[tuple[Any, ...], CompileError] = {}
 
     def __enter__(self) -> CandidateSession:
         return self
@@ -119,10 +117,11 @@ class CandidateSession:
     def close(self, *, wait: bool = False) -> None:
         """End the candidate's children; without `wait`, only request it."""
         self.traces()
-        for session in (self._run, self._compile):
-            if session is not None:
-                session.close(wait=wait or self._ends_first)
-        self._run = self._compile = None
+        wait = wait or self._ends_first
+        if self._run is not None:
+            self._run.close(wait=wait)
+        self._run = None
+        self.targets.close(wait=wait)
 
     def begin_again(self) -> None:
         """Leave the next call to a fresh child, and forget what earlier ones have shown of work."""
@@ -401,34 +400,15 @@ class CandidateSession:
     ) -> CompileError | None:
         """Compile a call's new launches for every target; return the first refusal.
 
-        A refused launch is refused again: the first refusal may have been outside the core.
-
         Raises:
             OutOfTime: the candidate's time is spent.
         """
-        every = {_specialization(launch): launch.kernel for launch in launches}
-        known = next((self._refused[k] for k in every if k in self._refused), None)
-        keys = every.keys() - self._compiled
-        if known is not None or not keys:
-            return known
-        self._compiled |= keys
-        if self._compile is None:
-            self._compile = self.runner.open(self.candidate, mode="compile")
-        laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs)
-        observation = self._compile.call(
-            laid.arguments,
-            poison=poison_of(expectation.case, 0),
-            config=config,
-            deadline_s=self._allowed(max(self.deadline_s, 60.0)),
+        return self.targets.compile(
+            expectation,
+            launches,
+            config,
+            deadline_s=lambda: self._allowed(max(self.deadline_s, COMPILING_S)),
         )
-        self.binaries.extend(observation.binaries)
-        for binary in observation.binaries:
-            if not binary.ok:
-                detail = f"{binary.kernel}: {binary.error}"
-                refused = CompileError(detail=detail, target=binary.target)
-                self._refused |= {k: refused for k in keys if every[k] == binary.kernel}
-                return refused
-        return None
 
     def objection(
         self, expectation: Expectation, verdict: Verdict, *, around: Surroundings = USUAL
@@ -450,8 +430,3 @@ class CandidateSession:
 def _most(expectation: Expectation) -> int:
     """Return how many bytes results may take: the expected ones in any dtype, and some more."""
     return SPARE_BYTES + 16 * sum(want.reference.numel() for want in expectation.outputs)
-
-
-def _specialization(launch: Launch) -> tuple[Any, ...]:
-    constants = tuple(sorted((k, repr(v)) for k, v in launch.constants.items()))
-    return launch.kernel, constants, tuple(sorted(launch.signature.items()))

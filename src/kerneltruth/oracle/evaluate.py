@@ -88,7 +88,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
             unrefereeable=dict(tally.unrefereeable),
             skipped=dict(tally.skipped),
             failure=failure,
-            binaries=tuple(model_of(BinaryRecord, b) for b in session.binaries),
+            binaries=tuple(model_of(BinaryRecord, b) for b in session.targets.binaries),
             worst_ratio=tally.worst,
             seconds=time.monotonic() - start,
             dtypes=tally.dtypes,

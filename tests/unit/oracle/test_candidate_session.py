@@ -1,7 +1,6 @@
-"""A session: what the child is called with, what is learned from launches, what is compiled."""
+"""A session: what the child is called with, and what is learned from launches."""
 
 import time
-from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import Surroundings, poison_of
 from kerneltruth.oracle.candidate_session import MAX_CONFIGS
-from kerneltruth.runner.observation import Binary, Launch, Observation
+from kerneltruth.runner.observation import Launch, Observation
 from kerneltruth.runner.timing.messages import Supply
 
 
@@ -111,45 +110,6 @@ def test_given_inputs_are_run_and_not_judged():
     assert observation.ended == "returned"
     assert list(placed) == ["x"]
     assert session.runner.calls[0].poison == poison_of(case, 1)
-
-
-def compiling(**binary):
-    found = Binary(kernel="k", target="sm_90", ok=True)
-    made = Observation(
-        ended="returned", binaries=(found, Binary(kernel="k", target="sm_80", **binary))
-    )
-    return session_of(RELU, launching(launch()), compiled=lambda call: made)
-
-
-def test_a_launch_is_compiled_once():
-    session = compiling(ok=True)
-    for _ in range(2):
-        assert session.compile(expected(session), (launch(BLOCK=8),), 0) is None
-    assert len(session.runner.calls) == 1
-    session.compile(expected(session), (launch(BLOCK=16),), 0)
-    assert len(session.runner.calls) == 2
-    assert len(session.binaries) == 4
-
-
-def test_the_first_target_that_refuses_is_named():
-    session = compiling(ok=False, error="too much shared memory")
-    refused = session.compile(expected(session), (launch(),), 0)
-    assert (refused.target, refused.detail) == ("sm_80", "k: too much shared memory")
-
-
-def test_what_was_refused_is_refused_again():
-    """The first time may have been beyond the core, where it is declined."""
-    session = compiling(ok=False, error="too much shared memory")
-    first = session.compile(expected(session), (launch(),), 0)
-    assert session.compile(expected(session), (launch(),), 0) == first
-    assert session.compile(expected(session), (replace(launch(), kernel="other"),), 0) is not None
-    assert len(session.runner.calls) == 2
-
-
-def test_nothing_launched_is_nothing_to_compile():
-    session = compiling(ok=True)
-    assert session.compile(expected(session), (), 0) is None
-    assert session.runner.opened == []
 
 
 SHAPES = tuple((Supply(name="x", dtype="float32", shape=(n,)),) for n in (8, 9))
