@@ -220,9 +220,10 @@ def concluded(document: CandidateTimes, shapes: list[ShapeTimes]) -> CandidateTi
         # Whatever took so long, it was not the task.
         slow = tuple(map(_without_gains, shapes))
         return structs.replace(document, outcome="wrong", detail=said, shapes=slow)
-    contradicted = any(CONTRADICTED & {*s.flags} for s in shapes)
-    outcome = "timing_suspect" if contradicted else document.outcome
-    return structs.replace(document, outcome=outcome, shapes=tuple(shapes))
+    if any(CONTRADICTED & {*s.flags} for s in shapes):
+        slow = tuple(map(_without_gains, shapes))
+        return structs.replace(document, outcome="timing_suspect", shapes=slow)
+    return structs.replace(document, shapes=tuple(shapes))
 
 
 def _without_gains(shape: ShapeTimes) -> ShapeTimes:

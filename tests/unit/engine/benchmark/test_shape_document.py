@@ -8,9 +8,10 @@ import pytest
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Batch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
-from kerneltruth.engine.benchmark.shape_document import finished, shape_document
+from kerneltruth.engine.benchmark.shape_document import concluded, finished, shape_document
 from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.tasks.registry import find
 
@@ -117,6 +118,13 @@ def test_what_the_judges_clock_contradicts_is_suspect_and_not_faster(document):
     found = document(1e-5, 2e-5, more_s=1e-5)
     assert found.flags == ("timing_suspect",)
     assert found.baselines["eager"].outcome == "tie"
+
+
+def test_a_candidate_that_is_suspect_on_one_shape_is_faster_on_none(document):
+    shapes = [document(1e-5, 2e-5, more_s=1e-5), document(1e-5, 2e-5), document(2e-5, 1e-5)]
+    found = concluded(CandidateTimes(outcome="timed"), shapes)
+    assert found.outcome == "timing_suspect"
+    assert [s.baselines["eager"].outcome for s in found.shapes] == ["tie", "tie", "slower"]
 
 
 @pytest.mark.parametrize(
