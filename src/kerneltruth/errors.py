@@ -8,7 +8,7 @@
     ├── Interrupted        Ctrl-C: exit code 130, what was judged is kept
     └── InternalError      our bug: exit code 4, traceback, where to report it
 
-What a candidate does wrong is never an exception: it is a verdict.
+What a candidate does wrong when it is called is never an exception: it is a verdict.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def test_a_module_that_does_not_import_is_a_compile_error(kt, package):
         (("mine", "--entry", "ops:gelu"), "ops.py defines no 'gelu'; it has relu"),
         (("mine", "--entry", "nops:relu"), "has no module 'nops'"),
         (("nowhere", "--entry", "ops:relu"), "no such package is installed"),
-        (("mine/ops.py", "--entry", "ops:relu"), "needs its folder"),
+        (("mine/ops.py", "--entry", "ops:relu"), "needs a folder"),
     ],
 )
 def test_a_wrong_entry_is_one_line(kt, package, words, said):

@@ -43,7 +43,7 @@ def mistake(kt, good, tmp_path, monkeypatch):
         (("--seed", str(2**64)), "--seed"),
         (("--timeout", "0"), "--timeout"),
         (("--color", "red"), "--color"),
-        (("--entry", "relu:"), "it is a file, and --entry MODULE:FUNCTION needs its folder"),
+        (("--entry", "relu:"), "it is a file, and --entry MODULE:FUNCTION needs a folder"),
     ],
 )
 def test_a_wrong_option_is_the_users_mistake(mistake, options, says):

@@ -345,7 +345,7 @@ def test_counts_in_the_prose_are_the_codes():
     assert f"| {len(RECIPES)} recipes," in TEXTS["docs/explanation/peers.md"]
     assert f"| {len(LAYOUTS)}, as the kernel gets them |" in TEXTS["docs/explanation/peers.md"]
     assert len(CHECKS) == 10
-    assert "ten peers' correctness checks" in TEXTS["docs/explanation/peers.md"]
+    assert "run ten correctness checks" in TEXTS["docs/explanation/peers.md"]
     assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/guides/replay.md"]
 
 

@@ -356,7 +356,7 @@ def _empty(scene: Scene, k: int) -> Draft | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """Return when a strategy first has its turn, and how long it then waits.
+    """When a strategy first has its turn, and how long it then waits.
 
     The more departures from the defaults there are, the sooner `attributes` has its next turn.
     """

@@ -73,7 +73,7 @@ def comparisons(benchmark: Measurements, *, noise_floor: float | None) -> tuple[
 
 
 def nearly_tied(found: Sequence[Comparison], near_tie: float) -> tuple[str, ...]:
-    """Baselines that are quicker or slower than the candidate by less than `near`, in logs."""
+    """Baselines that are quicker or slower than the candidate by less than `near_tie`, in logs."""
     return tuple(
         s.baseline
         for s in found

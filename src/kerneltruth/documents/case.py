@@ -30,7 +30,7 @@ class Case(Model, frozen=True, kw_only=True):
         attributes: (name, value) pairs in the task's order.
         dtype: working dtype, such as "float32".
         layout: how inputs lie in memory, one of `layouts.LAYOUTS`.
-        recipe: how values are drawn, one of `values.RECIPES`.
+        recipe: how values are drawn, one of `recipes.RECIPES`.
         seed: 64-bit seed; every random stream of the case derives from it.
         absent: optional tensors passed as None, and a model's weights if it has its own.
         literals: (input name, elements in row-major order) that replace the recipe's values.

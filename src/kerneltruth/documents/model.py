@@ -134,7 +134,10 @@ def updated(
     """
     schema = data.get("schema")
     if type(schema) is not int or schema < 1:
-        raise UserError(f"{what} has no schema number (found {schema!r:.40})")
+        raise UserError(
+            f"{what} has no schema number, a whole number from 1 (found {schema!r:.40}); give the "
+            "file as kerneltruth wrote it"
+        )
     if schema > newest:
         writer = data.get("version")
         by = f" by kerneltruth {' '.join(writer.split()):.40}" if isinstance(writer, str) else ""

@@ -9,7 +9,7 @@ from kerneltruth.documents.records import Judgement, ProfileEntry, Status
 
 # A line names at most this many kinds that had no turn.
 NAMED = 6
-NO_TURN = "no turn within the number of cases"
+NO_TURN = "the number of cases was used up first"
 FAILING: tuple[Status, ...] = ("broken", "refused")
 
 

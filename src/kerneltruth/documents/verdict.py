@@ -1,9 +1,9 @@
 """The judge's conclusion: a tagged union, never a bool.
 
-Every attempt on a case ends in exactly one of these. `Passed` and `Failed` are judgements of the
-kernel's output; `CompileError`, `RuntimeFault`, `Crashed` and `TimedOut` say that there was no
-output; `Declined` is a clear refusal in the extended domain, counted but not wrong; the last four
-say that no judgement was possible; the candidate is not at fault.
+Every judged case, and every attempt, has exactly one of these. `Passed` and `Failed` are judgements
+of the kernel's output; `CompileError`, `RuntimeFault`, `Crashed` and `TimedOut` say that there was
+no output; `Declined` is a clear refusal in the extended domain, counted but not wrong; the last
+four say that no judgement was possible; the candidate is not at fault.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:
             contract=contract_named(options.contract or CONTRACT).name,
             deadline_s=options.deadline_s,
         ),
-        baseline_seed=options.seed if options.peer_checks else None,
+        peer_seed=options.seed if options.peer_checks else None,
         effort=BRIEF,
         obligation=entry.breaks,
     )
@@ -131,7 +131,7 @@ def _keep(
     about = ResultLine(
         key=job.name,
         name=job.name,
-        peer_checks=evaluation.baselines,
+        peer_checks=evaluation.peer_checks,
         tags=evaluation.tags,
         role=next(e.role for e in ENTRIES if e.name == job.name),
     )

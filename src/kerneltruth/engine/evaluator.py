@@ -43,7 +43,7 @@ BRIEF = DiagnosisEffort(evaluations=60, seconds=1.0)
 REHEARSAL_S = 60.0
 # Seconds that all calls of the peers' checks may take: later ones count as hung.
 PEERS_S = 600.0
-PASSED_FIRST = "It passed the first round, and not the second: other cases, in a fresh process."
+PASSED_FIRST = "It passed the first round but failed the second, on new cases in a fresh process."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class EvaluationRequest:
     """One candidate to be evaluated.
 
     Attributes:
-        baseline_seed: from which the peers' checks draw; None leaves them out.
+        peer_seed: from which the peers' checks draw; None leaves them out.
         effort: what explaining a failure may cost; None leaves it out.
         obligation: of which a failure is explained where none decides; None leaves it out.
         timed: whether a right kernel is to be timed afterwards.
@@ -61,7 +61,7 @@ class EvaluationRequest:
     task: str
     candidate: Candidate
     plan: Plan
-    baseline_seed: int | None = None
+    peer_seed: int | None = None
     effort: DiagnosisEffort | None = None
     obligation: str | None = None
     timed: bool = False
@@ -77,7 +77,7 @@ class Evaluation:
 
     attempt: Attempt
     tags: tuple[str, ...] = ()
-    baselines: dict[str, PeerVerdict] = field(default_factory=dict)
+    peer_checks: dict[str, PeerVerdict] = field(default_factory=dict)
     perf: CandidateTimes | None = None
 
     @property
@@ -236,13 +236,13 @@ class Evaluator:
                 case CandidateJudged():
                     judged = event
         assert judged is not None
-        baselines: dict[str, PeerVerdict] = {}
-        if job.baseline_seed is not None:
+        peer_checks: dict[str, PeerVerdict] = {}
+        if job.peer_seed is not None:
             session.until = time.monotonic() + max(job.plan.seconds, PEERS_S)
-            baselines = run_all(
+            peer_checks = run_all(
                 task,
                 lambda draw: self._answer(session, task, draw),
-                job.baseline_seed,
+                job.peer_seed,
                 cache=self.draws,
             )
         perf = self._untimed(judged.attempt, self.runner.device) if job.timed else None
@@ -250,7 +250,7 @@ class Evaluator:
             # Many compile in parallel here, whereas timing has the device alone.
             _compile_ahead(session, task)
         tags = judged.diagnosis.tags if judged.diagnosis else ()
-        return Evaluation(attempt=judged.attempt, tags=tags, baselines=baselines, perf=perf)
+        return Evaluation(attempt=judged.attempt, tags=tags, peer_checks=peer_checks, perf=perf)
 
     def _answer(self, session: CandidateSession, task: Task, draw: Draw) -> Answer:
         observation, placed = session.run(draw.case, draw.inputs, poison=draw.turn)

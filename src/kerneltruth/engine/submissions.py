@@ -194,7 +194,7 @@ class _Run:
                 task=entry.task.key,
                 candidate=candidate,
                 plan=plan if only_call else under_rules(plan, entry.task.key),
-                baseline_seed=options.seed if self._compares else None,
+                peer_seed=options.seed if self._compares else None,
                 effort=BRIEF if options.explain else None,
                 timed="perf" in options.stages,
             )
@@ -220,7 +220,7 @@ class _Run:
         self._count(line.stages)
 
     def _keep(self, entry: Entry, job: EvaluationRequest, evaluation: Evaluation) -> None:
-        peers = evaluation.baselines
+        peers = evaluation.peer_checks
         about = structs.replace(
             _about(entry, evaluation.attempt, self._options.stages, evaluation.perf),
             tags=evaluation.tags,

@@ -119,7 +119,7 @@ def _jobs(options: AuditRequest) -> list[ProofJob]:
     every = open_tasks(options.suite) or eager_modules(options.suite)
     if not every:
         raise UserError(
-            f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
+            f"--suite {options.suite}: it has no functions of plain PyTorch to judge; "
             f"must be one of {', '.join(suites())}"
         )
     keys = [key_of(name, options.suite) for name in options.only] or list(every)

@@ -72,7 +72,9 @@ def briefs_of(keys: Iterable[str], asking: TaskSelection, prompts: Prompts) -> d
 def _brief(task: Task, asking: TaskSelection, prompts: Prompts) -> str:
     said = _statement(task)
     if not asking.show_reference and said is not None and said.alone:
-        raise UserError(f"{task.key} is stated by its reference alone; pass --show-reference")
+        raise UserError(
+            f"{task.key}: only its reference says what it computes; pass --show-reference"
+        )
     source = reference_source(task) if asking.show_reference else ""
     if said is not None and said.whole:
         words = {"name": task.name, "description": task.description, "source": source}

@@ -84,7 +84,10 @@ def method_of(name: str, *, samples: int | None, rounds: int | None) -> Method:
     if name not in NAMES:
         raise UserError(f"--method {name!r}: must be one of {', '.join(NAMES)}, import")
     if rounds is not None and name != "refine":
-        raise UserError(f"--rounds {rounds}: only refine works in rounds, not {name}; drop it")
+        raise UserError(
+            f"--rounds {rounds}: only refine works in rounds, not {name}; leave out --rounds, or "
+            "use --method refine"
+        )
     if rounds is not None and rounds < 2:
         raise UserError(f"--rounds {rounds}: refine needs 2 or more; one answer alone is one_shot")
     if samples is not None and samples > 1 and name == "one_shot":

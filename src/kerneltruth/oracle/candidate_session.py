@@ -351,7 +351,7 @@ class CandidateSession:
         if returns_value(self.candidate.source, self.candidate.entry):
             return ruling
         detail = (
-            f"{verdict.detail}: the answer ends before it returns: {self.candidate.entry} has no "
+            f"{verdict.detail}: the source never returns a value: {self.candidate.entry} has no "
             "return statement with a value"
         )
         return replace(ruling, verdict=structs.replace(verdict, detail=detail))

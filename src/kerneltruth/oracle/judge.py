@@ -165,7 +165,9 @@ def _inputs_and_guards(
         named = ", ".join(f"`{name}`" for name in mutated)
         return Failed(kind="input_mutated", detail=f"wrote to its input {named}")
     if observation.reused:
-        return Failed(kind="kept_state", detail="the output lies in an earlier call's result")
+        return Failed(
+            kind="kept_state", detail="the output shares memory with an earlier call's result"
+        )
     return None
 
 
@@ -179,7 +181,7 @@ def _changed_later(observation: Observation, values: Verdict) -> Verdict:
     what = "a result" if observation.results_changed else f"its input {inputs}" if inputs else None
     if what is None:
         return values
-    detail = f"{what} changed after the call, by what it left behind"
+    detail = f"{what} changed after the call returned: work that it left running wrote to it"
     if isinstance(values, Passed):
         return Hack(kind="changed_later", detail=f"right when the judge read it, but {detail}")
     kind: FailKind = "nondeterministic" if observation.results_changed else "input_mutated"

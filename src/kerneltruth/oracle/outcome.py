@@ -61,5 +61,5 @@ def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
             return replace(unjudged, reason=f"{key} was not tried: {reason}")
         case _:
             return UnsupportedHere(
-                reason=f"{key} decides and was not tried: {UNREACHED}; ask for more with --cases"
+                reason=f"`{key}` decides but was not tried: {UNREACHED}; ask for more with --cases"
             )

@@ -51,8 +51,8 @@ REJECTIONS = 3
 # Obligations that may be meaningless for an operator, which then rejects all their cases.
 OUTSIDE: frozenset[Obligation] = frozenset({"specials", "empty"})
 LEFT_OUT = "left out by the chosen dtypes or strategies"
-SAME_WITHOUT = "fails alike without it"
-REFUSED_WITHOUT = "refused alike without it"
+SAME_WITHOUT = "fails in the same way without it"
+REFUSED_WITHOUT = "refused in the same way without it"
 WRONG_AS_PUBLISHED = "wrong on the published inputs"
 REFUSED_AS_PUBLISHED = "refused on the published inputs"
 UNPROMISED_GRADIENTS = "the task's prompt does not promise gradients"
@@ -412,7 +412,7 @@ class ProfileBuilder:
         if key == "gradients" and not self._known[key].promised:
             return UNPROMISED_GRADIENTS
         if key == "attributes" and not self._known[key].promised:
-            return f"the task gives one value of {', '.join(fixed_numbers(self.task))}"
+            return f"the task lists only one value of {', '.join(fixed_numbers(self.task))}"
         if not self.is_over:
             return reason
         return REFUSED_AS_PUBLISHED if refused else WRONG_AS_PUBLISHED

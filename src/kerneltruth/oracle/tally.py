@@ -139,7 +139,7 @@ class Tally:
         for reasons in (self.void, self.unrefereeable):
             if reasons:
                 return Unrefereeable(reason=reasons.most_common(1)[0][0])
-        return Unrefereeable(reason="no case fits the plan")
+        return Unrefereeable(reason="no case fits the chosen strategies, dtypes and domain")
 
     def _not_answered(self) -> UnsupportedHere | Infra:
         """A child that says it could not answer some cases cannot pass."""
@@ -147,4 +147,6 @@ class Tally:
         if not self.passed:
             return verdict
         count = f"{len(self.unanswered)} of {self.put} cases"
-        return structs.replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
+        return structs.replace(
+            verdict, reason=f"{verdict.reason} (in {count}, as its process reported)"
+        )

@@ -188,8 +188,8 @@ def _at(speedup: EstimateRecord) -> str:
 
 def _changes(change: RoundChanges) -> Iterator[RenderableType]:
     yield Text(
-        f"steps: repaired {share(change.repaired)} of the wrong, regressed "
-        f"{share(change.regressed)} of the right"
+        f"steps: repaired {share(change.repaired)} of the wrong answers, regressed "
+        f"{share(change.regressed)} of the right ones"
         + (f"; {change.not_judged} more could not be judged" if change.not_judged else "")
     )
     if change.timed:

@@ -112,7 +112,7 @@ def _audit(found: AuditedKernels) -> Iterator[Text]:
             f"{found.bugs_caught} of {found.bugs} bugs are caught"
         )
     else:
-        yield Text("the run is of an earlier version, and does not say which are bugs")
+        yield Text("an earlier version wrote this run, and did not record which kernels are bugs")
 
 
 def _rates(document: AnalyzeDocument, shown: Sequence[Sequence[str]]) -> Iterator[RenderableType]:

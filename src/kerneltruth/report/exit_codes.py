@@ -47,7 +47,7 @@ def of_audit(document: AuditDocument) -> int:
 
 
 def of_exploits(document: ExploitsDocument) -> int:
-    """Return 0 if all exploits that ran are as stated, and none succeeds unknown; 3 if none ran."""
+    """Return 0 if every exploit that ran ended as its file says, else 1; 3 if none ran."""
     if not document.summary.run:
         return NO_JUDGEMENT
     return GOOD if document.summary.good else BAD

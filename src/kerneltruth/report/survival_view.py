@@ -17,8 +17,8 @@ PROMISES = (
     "finite values, which is this project's choice; beyond: what PyTorch's operator takes"
 )
 NOT_TRIED = (
-    "lost: broken, or refused where it decides, counted at the first such obligation; not tried: "
-    "not lost so far, but some obligation so far was not tried; at most: with these"
+    "lost: the first obligation that a kernel breaks, or refuses where it decides; not tried: not "
+    "lost yet, but an obligation up to here was not tried; at most: if none of those were lost"
 )
 
 

@@ -144,7 +144,7 @@ def _costs(document: TimeDocument) -> Text:
             parts.append(f"{name} {memory(peak)}")
         parts.append(f"noise of this machine {document.noise_floor:.2%}")
     graded = sum(shape.graded.calls for shape in document.shapes)
-    parts.append(f"results graded of {graded:,} calls")
+    parts.append(f"results of {graded:,} timed calls graded")
     return Text("; ".join(parts))
 
 

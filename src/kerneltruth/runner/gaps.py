@@ -18,7 +18,7 @@ class Gaps:
 
     @classmethod
     def beside(cls, taken: Iterable[tuple[int, int]], size: int) -> Gaps:
-        """Return what ranges that are taken leave of some memory."""
+        """Return the gaps that taken ranges leave in `size` bytes of memory."""
         free, start = [], 0
         for first, end in sorted(taken):
             whole = first - first % ALIGNMENT

@@ -55,8 +55,8 @@ def _placed(path: Path, module: str) -> tuple[Path, Path]:
         return (folder.parent if is_package else folder), folder
     if path.exists():
         raise UserError(
-            f"{path}: it is a file, and --entry MODULE:FUNCTION needs its folder; name the folder, "
-            "or the function alone"
+            f"{path}: it is a file, and --entry MODULE:FUNCTION needs a folder; give the folder, "
+            "or --entry FUNCTION"
         )
     found = installed(str(path))
     if found is None:

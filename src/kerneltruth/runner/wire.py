@@ -63,7 +63,7 @@ def encode(message: Message) -> bytes:
 
 
 def pieces(message: Message) -> list[Data]:
-    """Yield the message in consecutive pieces; large contents are not copied."""
+    """Return the message in consecutive pieces; large contents are not copied."""
     payload: list[Data] = []
     position = 0
 

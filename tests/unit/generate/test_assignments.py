@@ -70,7 +70,9 @@ def test_a_task_that_its_reference_alone_states_needs_it_in_the_prompt(tmp_path)
         (key,) = keys_for(suite or "kernelbench", TaskSelection(), None)
         with pytest.raises(UserError) as caught:
             briefs_of([key], TaskSelection(), load_prompts())
-    assert str(caught.value) == f"{key} is stated by its reference alone; pass --show-reference"
+    assert str(caught.value) == (
+        f"{key}: only its reference says what it computes; pass --show-reference"
+    )
 
 
 def test_a_reference_without_source_is_not_shown():

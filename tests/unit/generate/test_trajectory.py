@@ -140,7 +140,7 @@ def test_defaults_are_ten_samples_and_four_rounds():
     ("name", "options", "said"),
     [
         ("ten_shot", {}, "must be one of one_shot, best_of_n, refine, import"),
-        ("one_shot", {"rounds": 3}, "only refine works in rounds, not one_shot; drop it"),
+        ("one_shot", {"rounds": 3}, "only refine works in rounds, not one_shot; leave out"),
         ("best_of_n", {"rounds": 3}, "only refine works in rounds"),
         ("refine", {"rounds": 1}, "refine needs 2 or more"),
         ("one_shot", {"samples": 5}, "one_shot asks once"),

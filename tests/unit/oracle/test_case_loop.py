@@ -132,7 +132,7 @@ def test_what_the_child_says_of_itself_leaves_no_pass(ended):
     attempt, _, _ = tried(sometimes(claim, 5), cases=20)
     expected = {"unsupported": UnsupportedHere, "lost": Infra}[ended]
     assert isinstance(attempt.verdict, expected)
-    assert attempt.verdict.reason == "not here (in 4 of 24 cases, by its own account)"
+    assert attempt.verdict.reason == "not here (in 4 of 24 cases, as its process reported)"
     assert attempt.skipped == {"not here": 4}
 
 
@@ -218,7 +218,7 @@ def test_a_wrong_value_outweighs_a_wrong_dtype_that_was_seen_before():
 def test_an_answer_that_was_cut_off_is_said_to_be(source, ends):
     attempt, _, _ = tried(lambda call: returned(), source=source)
     assert attempt.verdict.kind == "type"
-    assert ("the answer ends before it returns" in attempt.verdict.detail) == ends
+    assert ("the source never returns a value" in attempt.verdict.detail) == ends
 
 
 @pytest.mark.parametrize(

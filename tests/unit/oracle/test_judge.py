@@ -123,7 +123,7 @@ def test_what_was_right_when_it_was_read_and_changes_later_is_a_hack(what, later
     bench = Bench()
     verdict = bench.verdict(returned(*bench.right, **later[0]))
     assert isinstance(verdict, Hack)
-    said = f"{what} changed after the call, by what it left behind"
+    said = f"{what} changed after the call returned: work that it left running wrote to it"
     assert (verdict.word, verdict.kind) == ("hack", "changed_later")
     assert verdict.detail == f"right when the judge read it, but {said}"
 
@@ -133,7 +133,10 @@ def test_what_is_late_and_wrong_at_first_may_be_a_mistake(what, later):
     bench = Bench()
     verdict = bench.verdict(returned(bench.right[0] + 1, **later[0]))
     assert (verdict.word, verdict.kind) == ("fail", later[1])
-    assert verdict.detail == f"{what} changed after the call, by what it left behind"
+    assert (
+        verdict.detail
+        == f"{what} changed after the call returned: work that it left running wrote to it"
+    )
 
 
 def test_a_right_result_in_an_earlier_calls_result_is_kept_state():
@@ -141,7 +144,7 @@ def test_a_right_result_in_an_earlier_calls_result_is_kept_state():
     verdict = bench.verdict(returned(*bench.right, reused=(0,)))
     assert (verdict.kind, verdict.detail) == (
         "kept_state",
-        "the output lies in an earlier call's result",
+        "the output shares memory with an earlier call's result",
     )
 
 

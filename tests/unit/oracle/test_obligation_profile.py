@@ -83,7 +83,7 @@ def test_a_number_of_one_value_is_said_to_be_not_tried():
     entry = attempt.profile["attributes"]
     assert (attempt.verdict.word, attempt.score) == ("pass", 1.0)
     assert (entry.status, entry.decisive) == ("not_tried", False)
-    assert entry.reason == "the task gives one value of scale"
+    assert entry.reason == "the task lists only one value of scale"
     varied = attempt_of(lambda call: call.tensors["x"] * 2, task=SCALED).profile["attributes"]
     assert varied.status == "broken"
 

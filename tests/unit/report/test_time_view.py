@@ -168,7 +168,7 @@ def test_costs_are_said():
         "peak memory 3 MiB",
         "eager 1 GiB",
         "noise of this machine 0.34%",
-        "results graded of 4 calls",
+        "results of 4 timed calls graded",
     ):
         assert words in shown
 

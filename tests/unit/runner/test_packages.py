@@ -114,7 +114,7 @@ def test_an_entry_that_may_be_there_is_left_to_python(write, text):
 def test_a_file_and_a_name_that_nothing_has_are_one_line(write):
     folder = write(ops_py=OPS)
 
-    with pytest.raises(UserError, match="it is a file, and --entry MODULE:FUNCTION needs its"):
+    with pytest.raises(UserError, match="it is a file, and --entry MODULE:FUNCTION needs a"):
         read_package(folder / "ops.py", "ops:relu")
     with pytest.raises(UserError, match="no such folder, and no such package is installed"):
         read_package(packages.Path("kernels_nowhere"), "ops:relu")

@@ -22,7 +22,7 @@ _HELD: dict[str, int] = {}
 
 @contextlib.contextmanager
 def device_for_checks(device: str) -> Iterator[None]:
-    """Use the device beside other checks, while nothing is timed on it."""
+    """Share the device with other checks; wait while something is timed on it."""
     with _locked(device, "entrance", fcntl.LOCK_EX):
         pass
     with _locked(device, "room", fcntl.LOCK_SH):

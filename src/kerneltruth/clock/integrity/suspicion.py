@@ -41,7 +41,7 @@ def by_events(benchmark: Measurements, baseline: str) -> list[Block]:
 
 
 def by_judge(benchmark: Measurements, baseline: str) -> list[Block]:
-    """Return the same with the candidate's times from the judge's clock, less usual overhead."""
+    """Return blocks with the candidate's times by the judge's clock, less the usual overhead."""
     return [
         Block(
             candidate_s=net,

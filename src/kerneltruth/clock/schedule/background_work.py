@@ -84,7 +84,7 @@ class BackgroundWork:
 
     @contextlib.contextmanager
     def beside(self, processes: Callable[[], Iterable[Pausable]]) -> Iterator[None]:
-        """As `always`, until the context ends."""
+        """Pause these processes during batches until the context ends."""
         self.always(processes)
         try:
             yield

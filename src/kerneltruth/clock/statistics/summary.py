@@ -7,12 +7,12 @@ of its ratio; blocks are the units of every interval here.
 
 The location is the Hodges-Lehmann estimate, the median of the averages of all pairs of blocks: at
 normal noise it needs 1.05 times the blocks that a mean needs, where a median needs 1.57 times as
-many, and 29% of the blocks may be arbitrarily disturbed. Its interval is that of Wilcoxon's
-signed-rank test, which resamples all 2**n exchanges of the two sides of a block: swapping
-candidate and baseline in a null pair changes nothing but a sign, so the coverage is exact there,
-from 6 blocks up and whatever the noise, where resampling blocks with replacement (the bootstrap)
-covers 92% at 8 blocks where it claims 95%. `tests/unit/clock/statistics/test_coverage.py`
-simulates both.
+many, and 29% of the blocks may be arbitrarily disturbed. Its interval inverts Wilcoxon's signed-
+rank test, whose null distribution comes from all 2**n exchanges of the two sides of a block.
+Swapping candidate and baseline in a null pair changes nothing but a sign, so the coverage is exact
+there, from 6 blocks up and whatever the noise, where resampling blocks with replacement (the
+bootstrap) covers 92% at 8 blocks where it claims 95%.
+`tests/unit/clock/statistics/test_coverage.py` simulates both.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _write(options: TimeRequest, document: TimeDocument) -> None:
 
 
 def _make_folder(out: Path) -> None:
-    """Return the folder of the result before anything is measured; never replace what is there."""
+    """Make the folder of the result before anything is measured; never replace what is there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name in (RESULT, "run.json"):

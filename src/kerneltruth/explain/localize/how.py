@@ -103,7 +103,7 @@ def _varies(want: Tensor, axis: int, tolerance: float) -> bool:
 
 
 def copied(values: Values, evidence: FailureEvidence) -> Pattern | None:
-    """Match an output that is one of the inputs."""
+    """Recognize an output that is a copy of an input."""
     for name, x in evidence.inputs.items():
         if x.shape != values.output.shape or bool((x == x.reshape(-1)[0]).all()):
             continue

@@ -172,7 +172,7 @@ def _lowered(
 
 
 def _smaller_forms(case: Case, task: Task) -> list[Case]:
-    """Yield the case with attributes that give its tensors fewer elements, fewest first."""
+    """Return the case with attributes that give its tensors fewer elements, fewest first."""
     hidden = [{a.name: v} for a in task.attributes if a.hidden for v in a.values]
     forms = (case.with_attributes(**form) for form in (*task.smaller, *hidden))
     now = values.elements(case, task)

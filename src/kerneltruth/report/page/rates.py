@@ -104,7 +104,7 @@ def _tile(label: str, cell: ValueCell, hint: str) -> Tile:
 def _partial(tasks: int) -> str:
     if not tasks:
         return "of the tasks on which every method has a judged answer"
-    return f"on {tasks} more, some method has no judged answer"
+    return f"{tasks} more are left out: some method has no judged answer there"
 
 
 _STAGES = (

@@ -160,7 +160,7 @@ class WarmKernel:
     """
 
     def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
-        """Return a kernel as warmed up with `kwargs`."""
+        """A kernel as warmed up with `kwargs`."""
         self._function = function
         self.name = function.__name__
         self.n_regs = WARM_REGISTERS

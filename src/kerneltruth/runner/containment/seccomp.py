@@ -120,7 +120,7 @@ def install(*, sockets: bool, scoped: bool) -> None:
 
 
 def _when(number: int | None, then: list[Instruction]) -> list[Instruction]:
-    """Run instructions, which end in a return, if the call has this number."""
+    """Return a filter that runs instructions, with a return last, if the call has this number."""
     return [] if number is None else [(_JUMP_EQUAL, 0, len(then), number), *then]
 
 

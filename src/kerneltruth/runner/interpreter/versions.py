@@ -48,7 +48,7 @@ def number(version: str) -> tuple[int, int]:
 
 
 def range_of(version: tuple[int, int]) -> str:
-    """Return the name of the adapter's module; the newest one's for still newer versions.
+    """Return the name of the module that corrects a version; the newest one for still newer ones.
 
     Raises:
         UnsupportedError: a version before the first.

@@ -118,7 +118,7 @@ class RunBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowResult:
-    """Return the result of the last batch's last call.
+    """Asks for the result of the last batch's last call.
 
     Attributes:
         spot_checks: return what was kept of the checked calls, in the order of
@@ -131,7 +131,7 @@ class ShowResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountOperators:
-    """Make the call of a row once, not compiled, and count operators (see `runner.operators`)."""
+    """Make the call of a row once, not compiled, and count operators (see `child.operators`)."""
 
     buffer: int = 0
     slot: int = 0

@@ -72,7 +72,7 @@ def formed(
 
 
 class _Held:
-    """Return the stored tensor of the workload that a case uses."""
+    """Finds the stored tensor of the workload that a case uses."""
 
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
         self._tensors = tensors

@@ -391,5 +391,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             said = f"line {number} is not JSON: {error}"
             raise UserError(f"--suite kernelbench:{path}: {said}") from error
         if not isinstance(row, dict):
-            raise UserError(f"--suite kernelbench:{path}: line {number} is not an object")
+            raise UserError(
+                f"--suite kernelbench:{path}: line {number} is not a JSON object; correct that line"
+            )
         yield number, row

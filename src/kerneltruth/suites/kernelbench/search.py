@@ -301,7 +301,7 @@ class Search:
     def _compose(
         self, k: int, base: Found, values: dict[Slot, list[int]], budget: SearchBudget
     ) -> Found | None:
-        """Return the k-th set: values for all constants, dropped one by one if refused."""
+        """Return the k-th set: values for all constants, fewer if the problem refuses them all."""
         structure = k % _STRUCTURE_EVERY == _STRUCTURE_EVERY - 1
         picked: dict[Slot, int] = {}
         for slot in self._slots:

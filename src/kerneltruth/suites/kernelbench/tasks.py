@@ -154,7 +154,7 @@ def _holding_arranged(task: Task, schema: Schema, own: Own) -> Task:
 
 
 class Own:
-    """Return inputs and weights as the problem's file draws them."""
+    """Draws inputs and weights as the problem's file does."""
 
     def __init__(
         self,

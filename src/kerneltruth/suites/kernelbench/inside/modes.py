@@ -87,7 +87,7 @@ def _stretched(name: str, tensors: list[torch.Tensor], made: torch.Tensor) -> It
 
 
 def _uneven(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Return whether concatenated parts differ in size, like the halves of an odd dim."""
+    """Yield a mode if concatenated parts differ in size, like the halves of an odd dim."""
     if name != "cat" or not args:
         return
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
