@@ -71,6 +71,9 @@ FLOOR_ULPS: Mapping[str, tuple[float, float]] = {
     "float8_e5m2": (1.0, 0.5),
 }
 
+# A row this much smaller than all results has a scale of its own.
+FAR_BELOW = 0.5
+
 # Used by `fixed` where no tolerance is published for the operator.
 FIXED_DEFAULT: Mapping[str, float] = {
     "float64": 1e-9,
@@ -202,7 +205,8 @@ def of_own_element(
 
     The neighbours' size says nothing about an element then. Rounding counts relative to the
     element's own size, or to 1: a kernel's intermediate results may be larger than its result. The
-    bound is never wider than the usual one, `within`. For `conditioning` see
+    bound is no wider than the usual one, `within`, unless the row is smaller than 1 beside others:
+    such a row is not held to less than all results are. For `conditioning` see
     `right_results.RightResults`.
     """
     order = _order(task, case, dtype, tf32=False)
@@ -214,7 +218,18 @@ def of_own_element(
     bound = FACTOR * torch.maximum(spread, conditioning)
     bound = bound + RMS_FACTOR * order.growth * neighbours
     bound = bound + _floor(dtype, finite, order.floor, tf32=False, scale=scale)
-    return torch.where(torch.isfinite(within), torch.minimum(bound, within), within)
+    common = finite.abs().amax().clamp(max=1.0) if finite.numel() else finite
+    least = FACTOR * spread + _floor(dtype, finite, order.floor, tf32=False, scale=common)
+    bound = torch.maximum(torch.minimum(bound, within), least)
+    return torch.where(torch.isfinite(within), bound, within)
+
+
+def has_smaller_rows(results: torch.Tensor) -> bool:
+    """Whether some row's largest magnitude is far below 1 and below that of all results."""
+    if results.ndim < 2 or results.shape[-1] < _LEAST_ROW or not results.numel():
+        return False
+    rows = torch.nan_to_num(results.abs(), nan=0.0, posinf=0.0).amax(-1)
+    return bool((rows < FAR_BELOW * rows.amax().clamp(max=1.0)).any())
 
 
 def _spread(

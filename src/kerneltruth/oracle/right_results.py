@@ -7,7 +7,7 @@ no work, since stale, skipped and unfinished results are wrong by far more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,6 +20,7 @@ from kerneltruth.oracle.admissible import (
     implementations,
     overflowing,
 )
+from kerneltruth.oracle.bounds import has_smaller_rows
 from kerneltruth.oracle.dtypes import epsilon, is_float
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, outputs_of
 from kerneltruth.tasks.spec import Task
@@ -96,31 +97,39 @@ def all_right_results(
 def _conditioning(
     task: Task, working: str, inputs: Inputs, truth: tuple[torch.Tensor, ...]
 ) -> torch.Tensor | None:
-    """How far a pointwise function of one tensor moves with its input; see `RightResults`.
+    """How far a pointwise function moves with its input; see `RightResults`.
 
-    If no result exceeds 1, a row's scale is the element's own, so nothing is evaluated.
+    If all rows are of one scale, and no result exceeds 1, a row's scale is the element's own, so
+    nothing is evaluated. Of several tensors, or of a foreign program, only the rows count.
     """
-    given = [(name, t) for name, t in inputs.tensors.items() if t is not None]
-    if task.foreign or task.random or task.narrowed or task.sums() or task.contracted():
+    given = {name: t for name, t in inputs.tensors.items() if t is not None}
+    if task.random or task.narrowed or task.sums() or task.contracted():
         return None
-    if len(given) != 1 or len(truth) != 1 or not is_float(compute_dtype(working)):
+    if not given or len(truth) != 1 or not is_float(compute_dtype(working)):
         return None
-    (name, x), (result,) = given[0], truth
-    plain = x.is_floating_point() and result.is_floating_point() and x.shape == result.shape
-    if not plain or not bool((result.abs() > 1).any()):
+    (result,) = truth
+    if any(not t.is_floating_point() or t.shape != result.shape for t in (*given.values(), result)):
+        return None
+    moves = not task.foreign and len(given) == 1 and bool((result.abs() > 1).any())
+    if not moves and not has_smaller_rows(result):
         return None
 
-    def at(values: torch.Tensor) -> torch.Tensor:
-        (moved,) = outputs_of(task, {**inputs.tensors, name: values}, inputs.scalars)
+    def at(values: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        (moved,) = outputs_of(task, {**inputs.tensors, **values}, inputs.scalars)
         return moved.to(torch.float64)
 
-    exact = x.to(torch.float64)
-    kept = (torch.arange(x.numel(), device=x.device) * _SCATTERING % 7 < 3).view(x.shape)
-    beside = at(torch.where(kept, exact, exact.flatten().flip(0).view(x.shape)))
+    exact = {name: t.to(torch.float64) for name, t in given.items()}
+    places = torch.arange(result.numel(), device=result.device)
+    kept = (places * _SCATTERING % 7 < 3).view(result.shape)
+    others = {name: t.flatten().flip(0).view(t.shape) for name, t in exact.items()}
+    beside = at({name: torch.where(kept, t, others[name]) for name, t in exact.items()})
     if not torch.equal(beside[kept].nan_to_num(), result.to(torch.float64)[kept].nan_to_num()):
         return None
+    if not moves:
+        return torch.zeros_like(result, dtype=torch.float64)
     step = MOVED_ULPS * epsilon(compute_dtype(working))
-    moved = [(at(exact * (1 + s)) - result).abs() for s in (step, -step)]
+    ((name, x),) = exact.items()
+    moved = [(at({name: x * (1 + s)}) - result).abs() for s in (step, -step)]
     return torch.maximum(*moved).nan_to_num(nan=torch.inf)
 
 

@@ -1,5 +1,6 @@
 """Where each element depends on its own input alone, large neighbours hide no error."""
 
+import dataclasses
 import math
 
 import pytest
@@ -40,7 +41,9 @@ def sigmoid_gelu(x):
     return x * 0.5 * torch.erfc(-x * math.sqrt(0.5))
 
 
-@pytest.mark.parametrize("recipe", ["uniform", "normal", "mixed_amplitude", "ties", "small"])
+@pytest.mark.parametrize(
+    "recipe", ["uniform", "normal", "mixed_amplitude", "ties", "small", "large", "constant_rows"]
+)
 @pytest.mark.parametrize(
     ("key", "formula"),
     [
@@ -52,6 +55,7 @@ def sigmoid_gelu(x):
         ("kernelbenchx/log1p", lambda x: torch.log(1 + x)),
         ("silu", lambda x: x / (1 + torch.exp2(-x * 1.4426950408889634))),
         ("softplus", lambda x: torch.where(x > 20, x, torch.log(1 + torch.exp(x)))),
+        ("kernelbenchx/tanh", lambda x: 2 * torch.sigmoid(2 * x) - 1),
         ("elu", lambda x: torch.where(x > 0, x, torch.exp(x) - 1)),
         ("kernelbenchx/exp_sqrt", lambda x: torch.exp2(x * 0.7213475204444817)),
         ("kernelbenchx/cos", lambda x: 1 - 2 * torch.sin(x / 2) ** 2),
@@ -63,6 +67,39 @@ def test_another_formula_in_float32_is_right(key, formula, recipe):
     got = formula(x).to(x.dtype)
     difference = output.difference(torch.where(output.rounded.isfinite(), got, output.rounded))
     assert difference.stats.num_exceeding == 0, difference.stats
+
+
+def near_zero(task):
+    """A call whose first row is close to 0, and what a formula of values about 1 makes of it."""
+    x = torch.linspace(-2, 2, 64).reshape(4, 16)
+    x[0] = -0.0243
+    case = case_of(task, M=4, N=16)
+    names = [spec.name for spec in task.tensors]
+    made = expect(
+        task, replace(case, literals=tuple((n, x.flatten().tolist()) for n in names)), Policy()
+    )
+    (output,) = made.outputs
+    return x, output
+
+
+TANH = declare("gate(x[M, N])", lambda x: torch.tanh(x))
+GATED = declare("gated(x[M, N], y[M, N])", lambda x, y: torch.tanh(x) * y)
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+@pytest.mark.parametrize("task", [TANH, GATED])
+def test_a_row_near_zero_is_held_to_no_less_than_the_others(task, foreign):
+    x, output = near_zero(dataclasses.replace(task, foreign=foreign))
+    formula = 2 * torch.sigmoid(2 * x) - 1
+    got = formula if task is TANH else formula * x
+    assert output.difference(got).stats.num_exceeding == 0
+    assert output.difference(got + 1e-6).wrong[0].all()
+
+
+def test_a_row_near_zero_has_its_own_scale_where_rows_are_summed():
+    summed = declare("summed(x[M, N])", lambda x: x - x.mean(-1, keepdim=True) / 2)
+    _, output = near_zero(summed)
+    assert float(output.bound[0].max()) < 1e-7 < float(output.bound[-1].max())
 
 
 @pytest.mark.parametrize("recipe", ["uniform", "normal"])
