@@ -398,3 +398,42 @@ TAKEN = "def kernel(x, places):\n    return x.index_select(0, places) * 2\n"
 def test_integers_stay_within_what_each_size_has(kt, reference, candidate, tmp_path):
     given = ("--reference", reference(DRAWN), "--out", tmp_path / "run", "--json", *ON_CPU)
     assert json.loads(kt("check", candidate(TAKEN), *given).out)["verdict"] == "pass"
+
+
+ROTARY = """
+import torch
+
+def rotary(q, cos, sin):
+    half = q.shape[-1] // 2
+    turned = torch.cat((-q[..., half:], q[..., :half]), -1)
+    return (q * cos + turned * sin).to(q.dtype)
+
+def inputs():
+    rows, half = 12, 16
+    angles = torch.rand(rows, half).repeat(1, 2)
+    return torch.randn(rows, 2 * half, dtype=torch.float16), angles.cos(), angles.sin()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("second", "verdict"), [("c[:, :half]", "pass"), ("c[:, half:] * 1.01", "fail")]
+)
+def test_a_kernel_may_rely_on_halves_that_repeat_in_the_example(
+    kt, candidate, tmp_path, second, verdict
+):
+    path = tmp_path / "rotary.py"
+    path.write_text(ROTARY)
+    kernel = f"""
+import torch
+
+def mine(q, c, s):
+    half = q.shape[-1] // 2
+    a, b = q[:, :half].float(), q[:, half:].float()
+    s = s[:, :half]
+    return torch.cat((a * c[:, :half] - b * s, b * {second} + a * s), -1).to(q.dtype)
+"""
+    ran = kt("check", candidate(kernel), "--reference", path, "--cases", 24, "--json")
+    document = json.loads(ran.out)
+    assert document["verdict"] == verdict, document["detail"]
+    assert document["profile"]["values"]["cases"] > 2 or verdict == "fail"

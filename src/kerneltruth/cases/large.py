@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.values import torch_dtype
 from kerneltruth.documents.case import Case
 from kerneltruth.tasks.model import CALL, PLAIN_CALL
-from kerneltruth.tasks.spec import MATRIX_KINDS, Task, TensorSpec
+from kerneltruth.tasks.spec import MATRIX_KINDS, ROW_KINDS, Task, TensorSpec
 
 # The first offset that an int32 does not hold.
 LIMIT = 2**31
@@ -110,7 +110,7 @@ def _is_of_rows(task: Task, spec: TensorSpec, case: Case, symbol: str) -> bool |
 
 # Tensors whose elements depend on each other: within a matrix, or a row.
 _OF_MATRICES = (*MATRIX_KINDS, "tril", "triu")
-_OF_ROWS = ("stochastic", "mask")
+_OF_ROWS = ("mask", *ROW_KINDS)
 
 
 def _shape(task: Task, spec: TensorSpec, case: Case, symbol: str, size: int) -> tuple[int, ...]:

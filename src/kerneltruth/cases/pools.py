@@ -20,7 +20,15 @@ from kerneltruth.cases.materialize import Inputs
 from kerneltruth.cases.philox import Stream, derive, stream
 from kerneltruth.cases.values import draw
 from kerneltruth.documents.case import Case
-from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
+from kerneltruth.tasks.spec import (
+    INDEX_KINDS,
+    MATRIX_KINDS,
+    ROW_KINDS,
+    Scalar,
+    Task,
+    TensorSpec,
+    evaluate,
+)
 
 # Elements beyond the first window, which give the number of different windows.
 SLACK = 2**22
@@ -31,7 +39,7 @@ POOL_RECIPES = ("uniform", "normal")
 _FACTORS = tuple(k / 64 for k in range(32, 65))
 # Applies to matrices whose determinants must stay near 1.
 _NEAR_ONE = tuple(1 - k / 2**14 for k in range(33))
-_WHOLE = ("tril", "triu", "stochastic", "mask", *MATRIX_KINDS)
+_WHOLE = ("tril", "triu", "mask", *ROW_KINDS, *MATRIX_KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -159,7 +167,7 @@ def _pool(
 
 def _factors(spec: TensorSpec, scope: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the factors that keep a whole draw's properties."""
-    if spec.kind in ("stochastic", "mask"):
+    if spec.kind in ("stochastic", "log_stochastic", "mask"):
         return ()
     return _NEAR_ONE if spec.form and evaluate(spec.form, scope) == "near_one" else _FACTORS
 

@@ -20,7 +20,7 @@ from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.recipes import RECIPES, Recipe, some_rows, torch_dtype
 from kerneltruth.errors import InternalError
 from kerneltruth.tasks.arguments import PARTS
-from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, TensorSpec
+from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, ROW_KINDS, TensorSpec
 
 __all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
 
@@ -34,10 +34,10 @@ FLOAT_KINDS = (
         "sign",
         "ones",
         "float32",
-        "stochastic",
         "tril",
         "triu",
     ),
+    *ROW_KINDS,
     *MATRIX_KINDS,
 )
 
@@ -200,6 +200,21 @@ def _weights(shape: tuple[int, ...], rng: Stream, spec: TensorSpec) -> Tensor:
     return rng.uniform(prod(shape)).mul_(high - low).add_(low)
 
 
+def _rows(x: Tensor, kind: str, amplitude: float) -> Tensor:
+    """Give each row of the last dim the form of a kind."""
+    count = x.shape[-1]
+    match kind:
+        case "stochastic":
+            return _stochastic(x, amplitude)
+        case "log_stochastic":
+            return _stochastic(x, amplitude).log()
+        case "halves":
+            first = x[..., : (count + 1) // 2]
+            return torch.cat((first, first), -1)[..., :count]
+        case _:
+            return x[..., ::2].repeat_interleave(2, -1)[..., :count]
+
+
 def _stochastic(x: Tensor, amplitude: float) -> Tensor:
     """Draw rows that sum to 1: whole numbers over their sum, which is exact in any order."""
     sizes = torch.nan_to_num(x.abs() * (2.0**16 / amplitude), nan=0.0).clamp(0.0, 2.0**24)
@@ -219,8 +234,8 @@ def _of_kind(
         return x.abs().clamp_min(POSITIVE_FLOOR if recipe.domain == "core" else tiny)
     if kind == "probability":
         return (x.abs() * shrink).clamp(0.0, 1.0)
-    if kind == "stochastic":
-        return _stochastic(x, recipe.amplitude)
+    if kind in ROW_KINDS:
+        return _rows(x, kind, recipe.amplitude)
     if kind == "ones":
         return torch.ones_like(x)
     if kind == "sign":

@@ -31,6 +31,9 @@ KINDS = {
     "tril": "the case's dtype, zero above the diagonal of the last two dims",
     "triu": "the case's dtype, zero below the diagonal of the last two dims",
     "stochastic": "the case's dtype, no negative values, each row of the last dim sums to 1",
+    "log_stochastic": "the case's dtype, logarithms of such a row",
+    "halves": "the case's dtype, the second half of each row of the last dim repeats the first",
+    "pairs": "the case's dtype, each element of the last dim stands twice in a row",
     "weight": "the case's dtype, of the size that a constructor gives: see `span`",
     "triangular": "as `lower`, or upper triangular: `triangular('upper')`",
     "indefinite": "the case's dtype, symmetric, invertible and indefinite over the last two dims",
@@ -58,6 +61,8 @@ MATRIX_KINDS = (
     "indefinite",
     "matrix",
 )
+# Kinds whose elements depend on each other within a row of the last dim.
+ROW_KINDS = ("stochastic", "log_stochastic", "halves", "pairs")
 _WORKING = (
     *(
         "real",
@@ -68,9 +73,9 @@ _WORKING = (
         "sign",
         "ones",
         "integer",
-        "stochastic",
         "weight",
     ),
+    *ROW_KINDS,
     *("tril", "triu"),
     *MATRIX_KINDS,
 )
@@ -136,6 +141,7 @@ class TensorSpec:
         held: returns the values for some attributes, if they are stored instead of drawn.
         stored: of an index: the dtype in which it is passed.
         least: of an index: the least one.
+        keeps: of rows of a form: the dtype that they have beside any dtype of the case.
     """
 
     name: str
@@ -152,6 +158,7 @@ class TensorSpec:
     held: Callable[[Mapping[str, Scalar]], Any] | None = None
     stored: str = "int64"
     least: int = 0
+    keeps: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -166,6 +173,10 @@ class TensorSpec:
             raise DeclarationError(f"{self.name}: `index_or(extent, other)` alone has an other")
         if self.form is not None and self.kind not in MATRIX_KINDS:
             raise DeclarationError(f"{self.name}: only a matrix has a form")
+        if self.keeps is not None and self.kind not in ROW_KINDS:
+            raise DeclarationError(
+                f"{self.name}: `keeps` is for {', '.join(ROW_KINDS)}; give its dtype as its kind"
+            )
 
     @property
     def usual(self) -> tuple[str, ...]:
@@ -180,7 +191,7 @@ class TensorSpec:
     def dtype(self, working: str) -> str:
         """Return the tensor's dtype when the case's dtype is `working`."""
         if self.kind in _WORKING:
-            return working
+            return self.keeps or working
         fixed = {"mask": "bool", "packed_int4": "uint8"} | dict.fromkeys(INDEX_KINDS, self.stored)
         return fixed.get(self.kind, self.kind)
 

@@ -8,6 +8,7 @@ import torch
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.values import draw
+from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.spec import TensorSpec
 
 
@@ -37,6 +38,36 @@ def test_rows_of_a_distribution_sum_to_one(recipe, dtype):
     assert bool((values >= 0).all())
     slack = 33 * float(torch.finfo(getattr(torch, dtype)).eps)
     assert float((values.sum(-1) - 1).abs().max()) <= slack
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_logarithms_of_a_distribution_are_finite_and_sum_to_one(recipe):
+    spec = TensorSpec(name="p", dims=("5", "33"), kind="log_stochastic")
+    values = drawn(spec, (5, 33), recipe).double()
+    assert bool((values <= 0).all())
+    assert float(values.logsumexp(-1).abs().max()) < 1e-5
+
+
+@pytest.mark.parametrize("count", [1, 7, 12])
+@pytest.mark.parametrize("recipe", ["uniform", "nan_injected", "constant_rows"])
+def test_rows_repeat_halves_or_pairs_in_every_size(recipe, count):
+    halves = drawn(TensorSpec(name="c", dims=("5", str(count)), kind="halves"), (5, count), recipe)
+    pairs = drawn(TensorSpec(name="c", dims=("5", str(count)), kind="pairs"), (5, count), recipe)
+    half = (count + 1) // 2
+    assert halves.shape == pairs.shape == (5, count)
+    torch.testing.assert_close(
+        halves[:, half:], halves[:, : count - half], rtol=0, atol=0, equal_nan=True
+    )
+    torch.testing.assert_close(
+        pairs[:, 1::2], pairs[:, ::2][:, : count // 2], rtol=0, atol=0, equal_nan=True
+    )
+
+
+def test_rows_of_a_form_may_keep_their_dtype_and_other_kinds_say_it_themselves():
+    spec = TensorSpec(name="cos", dims=("8",), kind="halves", keeps="float32")
+    assert spec.dtype("float16") == "float32"
+    with pytest.raises(DeclarationError, match="give its dtype as its kind"):
+        TensorSpec(name="cos", dims=("8",), keeps="float32")
 
 
 @pytest.mark.parametrize(("kind", "empty"), [("tril", torch.triu), ("triu", torch.tril)])

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.tasks.arguments import PARTS
-from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Task
+from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, ROW_KINDS, Task
 
 # Above this many elements a recipe draws the values: no reader looks at more.
 MOST_LITERALS = 64
 
 _ROUND = (2.0, 10.0, 100.0, 1000.0)
-_FIXED = (*INDEX_KINDS, *MATRIX_KINDS, "sign")
+_FIXED = (*INDEX_KINDS, *ROW_KINDS, *MATRIX_KINDS, "sign")
 _LOWEST = {"positive": 1.0, "mask": 1.0}
 
 

@@ -13,15 +13,14 @@ from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.reference import member_name, modes_of
 from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.model import BACKWARD, CALL, PLAIN_CALL
-from kerneltruth.tasks.spec import Argument, Attribute, Derived, TensorSpec
+from kerneltruth.tasks.spec import ROW_KINDS, Argument, Attribute, Derived, TensorSpec
 
 # The hidden attributes that select a case's constants, and how the model is called.
 SIZES = "_sizes"
 MODE = "_mode"
 
 _FORMS = {
-    "sign": "sign",
-    "stochastic": "stochastic",
+    **{kind: kind for kind in ("sign", *ROW_KINDS)},
     "symmetric": "symmetric",
     "upper": "triu",
     "lower": "tril",
@@ -144,14 +143,15 @@ def _tensor(
             # Values seen in one set may lie beyond another's range.
             least=min(int(facts.low or 0), min(extents.values()) - 1),
         )
-    if described.dtype != schema.working:
-        # It keeps float32 beside narrower ones.
-        return TensorSpec(name=name, dims=dims, kind="float32", typical=typical)
+    # It keeps float32 beside narrower ones.
+    keeps = None if described.dtype == schema.working else "float32"
+    if keeps and facts.form not in ROW_KINDS:
+        return TensorSpec(name=name, dims=dims, kind=keeps, typical=typical)
     # A state that begins as zeros is symmetric by accident where the example is square.
     square = all(v.shape[-1:] == v.shape[-2:-1] for v in mine.values())
     form = facts.form if square or facts.form not in _OF_SQUARES else None
     kind = _FORMS.get(form or "", "probability" if schema.positive else "real")
-    return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
+    return TensorSpec(name=name, dims=dims, kind=kind, typical=typical, keeps=keeps)
 
 
 def _dims(

@@ -258,6 +258,8 @@ class _Learner:
         if spec.kind == "real":
             return ""
         if spec.kind != "index":
+            if spec.keeps is not None:
+                self._left.append(f"{spec.name} is {spec.keeps} in every dtype of the task.")
             return f": {spec.kind}"
         if spec.stored in _BYTES and spec.stored in KINDS:
             return f": {spec.stored}"

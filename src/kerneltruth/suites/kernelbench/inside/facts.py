@@ -288,6 +288,14 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
             and (t >= 0).all()
             and ((t.sum(-1) - 1).abs() < 1e-4).all()
         ),
+        "log_stochastic": lambda t: (
+            t.ndim > 0
+            and t.shape[-1] > 1
+            and (t <= 0).all()
+            and (t.double().logsumexp(-1).abs() < 1e-2).all()
+        ),
+        "halves": lambda t: _repeats(t) and torch.equal(*t.chunk(2, -1)),
+        "pairs": lambda t: _repeats(t) and torch.equal(t[..., ::2], t[..., 1::2]),
         "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
         "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
         "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
@@ -314,6 +322,12 @@ def _is_arranged(values: torch.Tensor, count: int) -> bool:
 
 # Fewer integers ascend by chance; more than this times fewer squares are all different by chance.
 _FEW, _LUCK = 3, 16
+
+
+def _repeats(t: torch.Tensor) -> bool:
+    """Return whether rows may repeat half of their elements, and do not hold one number alone."""
+    even = t.ndim > 0 and t.shape[-1] >= 2 * _FEW and t.shape[-1] % 2 == 0
+    return even and bool((t.amax(-1) > t.amin(-1)).any())
 
 
 def _square(t: torch.Tensor) -> bool:
