@@ -437,3 +437,26 @@ def mine(q, c, s):
     document = json.loads(ran.out)
     assert document["verdict"] == verdict, document["detail"]
     assert document["profile"]["values"]["cases"] > 2 or verdict == "fail"
+
+
+TWO_WEIGHTS = """
+import torch
+
+def blend(x, weight):
+    return weight[0] * x + weight[1] * x.square()
+
+def inputs():
+    rows = 12
+    return torch.randn(rows, 16), torch.randn(2)
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_may_refuse_elements_that_its_reference_never_reads(kt, candidate, tmp_path):
+    path = tmp_path / "blend.py"
+    path.write_text(TWO_WEIGHTS)
+    kernel = "def blend(x, w):\n    assert w.shape == (2,)\n    return w[0] * x + w[1] * x * x\n"
+    ran = kt("check", candidate(kernel), "--reference", path, "--cases", 24, "--json")
+    document = json.loads(ran.out)
+    assert document["verdict"] == "pass", document["detail"]
+    assert document["profile"]["shapes"]["cases"] > 4

@@ -42,6 +42,8 @@ WHOLE = (
 _MOST_TRIES = 600
 # Inputs this many times larger are tried if smaller ones give inexact results.
 _TIMES_AS_LARGE = (8, 64)
+# Numbers that a function takes one by one are few.
+_MANY = 64
 INEXACT = "no bound tells right from wrong"
 CONSTANT = "the output does not depend on the inputs: a constant is right"
 
@@ -139,6 +141,7 @@ def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
         trouble = _trouble_with_example(session)
         if trouble is not None:
             return Schema(trouble=trouble)
+        problem = _without_ignored(problem, session)
     seed = seed_of(0, "kernelbench", problem.sha256)
     refusal: str | None = None
     for device in ("meta", "cpu"):
@@ -160,6 +163,26 @@ def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
             return _too_large(problem, prober, seed)
         refusal = refusal or prober.refusal
     return Schema(trouble=refusal or "no set of constants is accepted")
+
+
+def _without_ignored(problem: Problem, session: ProblemSession) -> Problem:
+    """Return the problem without numbers that are no sizes: what more they add is never read.
+
+    The 3 of `torch.randn(3)` is one if the function takes these elements one by one.
+    """
+
+    def is_ignored(name: str, value: Any) -> bool:
+        asked = {"constants": repr({name: 2 * value + 3})}
+        try:
+            return bool(session.ask("ignores", deadline_s=_TRY_S, **asked)["ignored"])
+        except Rejected:
+            return False
+
+    sizes = {n: v for n, v in problem.constants.items() if type(v) is int and v < _MANY}
+    ignored = {n for n, v in sizes.items() if is_ignored(n, v)}
+    return replace(
+        problem, constants={n: v for n, v in problem.constants.items() if n not in ignored}
+    )
 
 
 def _trouble_with_example(session: ProblemSession) -> str | None:

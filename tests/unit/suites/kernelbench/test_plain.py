@@ -7,7 +7,7 @@ import torch
 
 from kerneltruth.errors import UserError
 from kerneltruth.suites.kernelbench.constants import constants_of_inputs, label
-from kerneltruth.suites.kernelbench.inside.facts import facts
+from kerneltruth.suites.kernelbench.inside.facts import facts, ignores
 from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, Widening, example
 from kerneltruth.suites.kernelbench.problem import read_reference
 
@@ -159,6 +159,42 @@ def test_offsets_and_permutations_are_told_from_draws(made, arranged):
 def test_one_number_everywhere_is_no_form_of_a_tensor(made, form):
     source = f"import torch\n\ndef f(x):\n    return x * 2\n\ndef inputs():\n    return ({made},)\n"
     assert learned(source)["inputs"][0]["form"] == form
+
+
+ONE_BY_ONE = """
+import torch
+
+def f(x, weight):
+    pairs = torch.nn.functional.max_pool1d(x[None], 2)[0]
+    return weight[0] * x + weight[1] * x.square(), pairs
+
+def inputs():
+    rows, columns = 4, 12
+    return torch.randn(rows, columns), torch.randn(2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("constants", "ignored"),
+    [
+        ("{'inputs:2': 7}", True),
+        ("{'inputs.columns': 27}", False),
+        ("{'inputs.columns': 27, 'inputs:2': 7}", False),
+        ("{'inputs.columns': 5}", False),
+    ],
+)
+def test_a_size_of_which_more_is_never_read_is_told(constants, ignored):
+    found = ignores(LoadedFunction(ONE_BY_ONE, "f", "inputs"), {"constants": constants})
+    assert found == {"ignored": ignored}
+
+
+def test_a_row_that_no_index_happens_to_name_is_not_called_ignored():
+    source = (
+        "import torch\n\ndef f(ids, table):\n    return table[ids]\n\ndef inputs():\n"
+        "    rows = 30\n    return torch.tensor([1, 2, 3]), torch.randn(rows, 4)\n"
+    )
+    problem = LoadedFunction(source, "f", "inputs")
+    assert ignores(problem, {"constants": "{'inputs.rows': 63}"}) == {"ignored": False}
 
 
 def test_a_number_that_matters_has_another_value():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,6 +30,8 @@ _USELESS = 1e-2
 # The same in a narrow dtype, in its epsilons.
 _ULPS = 16
 _SEEDS = (1, 2, 3)
+# Far from the values of inputs.
+_FAR = 1e6
 
 
 def ranges(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +53,39 @@ def runs(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
         "inputs": [_input_facts([value], integers) for value in drawn],
         "outputs": [described(as_tensor(v)) for v in outputs],
     }
+
+
+def ignores(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether the outputs depend on nothing that these constants add to the inputs.
+
+    Integers may choose what is read, so with them nothing is known.
+    """
+    own, larger = (seeded(1, partial(problem.inputs, c)) for c in ("{}", asked["constants"]))
+    added = [_added(*pair) for pair in zip(own, larger, strict=True)]
+    integers = any(isinstance(v, torch.Tensor) and not v.is_floating_point() for v in larger)
+    if integers or not any(a is not None for a in added):
+        return {"ignored": False}
+
+    def outputs(number: float) -> list[Any]:
+        given = [
+            v if a is None else v.masked_fill(a, number) for v, a in zip(larger, added, strict=True)
+        ]
+        model = cast(problem.build(asked["constants"]), torch.float64)
+        with problem.evaluating(torch.float64):
+            return flat(model(*problem.cast(given, torch.float64)))
+
+    usual = outputs(1.0)
+    return {"ignored": all(all(map(_same, usual, outputs(n))) for n in (_FAR, -_FAR, math.nan))}
+
+
+def _added(own: Any, larger: Any) -> torch.Tensor | None:
+    """Return which elements lie beyond the size of another tensor; None if none do."""
+    tensors = isinstance(own, torch.Tensor) and isinstance(larger, torch.Tensor)
+    if not tensors or own.ndim != larger.ndim or own.shape == larger.shape:
+        return None
+    beyond = torch.ones(larger.shape, dtype=torch.bool)
+    beyond[tuple(slice(0, n) for n in own.shape)] = False
+    return beyond if bool(beyond.any()) else None
 
 
 def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:

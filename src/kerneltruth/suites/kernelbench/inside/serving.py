@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
-from kerneltruth.suites.kernelbench.inside.facts import facts, ranges, runs
+from kerneltruth.suites.kernelbench.inside.facts import facts, ignores, ranges, runs
 from kerneltruth.suites.kernelbench.inside.laid_out import RecordedLayouts, without_dynamo
 from kerneltruth.suites.kernelbench.inside.model import (
     Attributes,
@@ -145,6 +145,8 @@ class Harness:
                 return _packed(ranges(self._problem, asked))
             case "facts":
                 return _packed(facts(self._problem, asked))
+            case "ignores":
+                return _packed(ignores(self._problem, asked))
             case "example":
                 return _packed(self._example())
             case "runs":
