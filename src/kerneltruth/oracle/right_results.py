@@ -100,10 +100,13 @@ def _conditioning(
     """How far a pointwise function moves with its input; see `RightResults`.
 
     If all rows are of one scale, and no result exceeds 1, a row's scale is the element's own, so
-    nothing is evaluated. Of several tensors, or of a foreign program, only the rows count.
+    nothing is evaluated. Of several tensors, or of a foreign program, it is infinite: only that the
+    function is pointwise counts.
     """
     given = {name: t for name, t in inputs.tensors.items() if t is not None}
-    if task.random or task.narrowed or task.sums() or task.contracted():
+    # What a foreign program does is not declared.
+    combines = not task.foreign and (task.narrowed or task.sums() or task.contracted())
+    if task.random or combines:
         return None
     if not given or len(truth) != 1 or not is_float(compute_dtype(working)):
         return None
@@ -126,7 +129,7 @@ def _conditioning(
     if not torch.equal(beside[kept].nan_to_num(), result.to(torch.float64)[kept].nan_to_num()):
         return None
     if not moves:
-        return torch.zeros_like(result, dtype=torch.float64)
+        return torch.full_like(result, torch.inf, dtype=torch.float64)
     step = MOVED_ULPS * epsilon(compute_dtype(working))
     ((name, x),) = exact.items()
     moved = [(at({name: x * (1 + s)}) - result).abs() for s in (step, -step)]
