@@ -18,6 +18,19 @@ from kerneltruth.report.kernel_words import shares
 WIDTH = 41
 # In narrower terminals a table would lose the columns that tell its rows apart.
 NARROW = 72
+# What the flags of a shape mean; that of results not graded says its reason itself.
+_FLAGS = {
+    "repeated_blocks": "something disturbed blocks, which were measured again",
+    "disturbed": "something disturbed more blocks than may be measured again",
+    "throttled": "heat or the power supply held the clocks down",
+    "power_capped": "the device was at its power limit",
+    "shared_device": "another process computed on the device",
+    "host_bound": "calls wait for the device, and so for their host",
+    "processes_differ": "in other processes the outcome was another; it counts as a tie",
+    "timing_suspect": "the device's events contradict the judge's clock, which counts",
+    "below_floor": "less time than the device's memory and arithmetic need",
+    "baseline_hindered": "a baseline ran faster once the candidate had gone",
+}
 _COLOURS = {"faster": "green", "slower": "red", "tie": ""}
 
 
@@ -39,10 +52,7 @@ def time_view(document: TimeDocument) -> RenderableType:
     for seen in document.profile or ():
         parts += [Text(f"{seen.kernel}: {remark}") for remark in seen.remarks]
     if document.outcome != "timed":
-        said = (
-            visible(document.detail or "")
-            or "the times contradict each other; nothing is called faster"
-        )
+        said = visible(document.detail or "") or "times contradict each other; no shape is faster"
         parts.append(Text(f"{document.outcome}: {said}", "red"))
     return Group(*parts)
 
@@ -161,9 +171,9 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
         found.append(Text(f"{shape.summary}: {', '.join(words)}"))
     for remark in shape.advice.remarks[1:] if shape.advice else ():
         found.append(Text(f"{shape.summary}: {remark.text}"))
-    # The reason why nothing was graded follows below.
     for flag in (f for f in shape.flags if f != "not_graded"):
-        found.append(Text(f"{shape.summary}: {flag}", "yellow"))
+        said = f": {_FLAGS[flag]}" if flag in _FLAGS else ""
+        found.append(Text(f"{shape.summary}: {flag}{said}", "yellow"))
     for name, b in shape.baselines.items():
         said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the speed of light"]
         said += [b.remark] if b.remark else []
