@@ -212,9 +212,8 @@ def test_why_nothing_was_timed_is_the_last_line(outcome):
 
 def test_a_contradiction_of_the_clocks_is_said():
     shown = text(changed(outcome="timing_suspect"))
-    assert shown.splitlines()[-1].== (
-        "timing_suspect: times contradict each other; no shape is faster"
-    )
+    said = "timing_suspect: times contradict each other; no shape is faster"
+    assert shown.splitlines()[-1] == said
 
 
 def test_what_a_candidate_says_does_nothing_to_a_terminal():
