@@ -91,10 +91,12 @@ def test_answers_become_submissions_with_labels(serve, generate, tmp_path):
         "tokens": 240,
         "answers_without_tokens": 0,
         "cost": pytest.approx(0.0008),
+        "judge_seconds": 0.0,
     }
     answers = lines(tmp_path / "out" / "answers.jsonl")
     assert all(answer["spent"].pop("seconds") > 0 for answer in answers)
     spent = {"prompt_tokens": 100, "completion_tokens": 20, "cost": pytest.approx(0.0004)}
+    spent["judge_seconds"] = 0.0
     assert answers == [
         {
             "task": name,
@@ -209,6 +211,68 @@ def test_a_refinement_goes_on_from_its_transcript(serve, generate, tmp_path):
     ran = generate("--rounds", 3, method="refine", tasks=("gelu",))
     assert json.loads(ran.out)["refine"]["right_at_last"] == 1
     assert len(server.bodies) == 2
+
+
+def by_geak(_, body):
+    """What a model says whose first kernel is wrong."""
+    if "Do not write the kernel yet" in body["messages"][-1]["content"]:
+        return "The constant is wrong."
+    return fenced(WRONG if len(body["messages"]) == 2 else RIGHT)
+
+
+@pytest.mark.slow
+def test_geak_diagnoses_what_is_wrong_and_writes_by_the_diagnosis(serve, generate, kt, tmp_path):
+    server = serve(by_geak)
+    ran = generate("--rounds", 4, method="geak", tasks=("gelu",))
+    document = json.loads(ran.out)
+    assert ran.code == 0, ran
+    _, diagnosed, corrected = (body["messages"] for body in server.bodies)
+    assert "constant factor 2" in diagnosed[-1]["content"]
+    assert corrected[-2] == {"role": "assistant", "content": "The constant is wrong."}
+    assert (document["answers"], document["account"]["answers"]) == (2, 3)
+    assert document["account"]["judge_seconds"] > 0
+    assert document["refine"]["right_at_last"] == 1
+    first, last = lines(tmp_path / "out" / "answers.jsonl")
+    assert (first["spent"]["prompt_tokens"], last["spent"]["prompt_tokens"]) == (100, 200)
+    assert first["spent"]["judge_seconds"] > 0
+    assert [x["round"] for x in lines(tmp_path / "out" / "best.jsonl")] == [1]
+    again = kt(
+        *("generate", "--suite", "kernelbenchx", "--method", "geak", "--device", "cpu", "--json"),
+        *("--model", f"replay:{tmp_path / 'out'}", "--out", tmp_path / "again"),
+    )
+    assert json.loads(again.out)["refine"] == document["refine"], again
+    said = [x["reply"]["text"] for x in lines(tmp_path / "again/exchanges.jsonl") if "reply" in x]
+    assert len(said) == 3
+
+
+@pytest.mark.slow
+def test_geak_goes_on_from_a_diagnosis(serve, generate):
+    server = serve(by_geak)
+    generate("--budget-calls", 2, method="geak", tasks=("gelu",))
+    assert len(server.bodies) == 2
+    ran = generate("--budget-calls", 3, method="geak", tasks=("gelu",))
+    assert json.loads(ran.out)["refine"]["right_at_last"] == 1
+    assert len(server.bodies) == 3
+
+
+@pytest.mark.slow
+def test_the_judges_budget_ends_it_and_a_larger_one_goes_on(serve, generate):
+    server = serve(lambda number, _: fenced(WRONG if number == 0 else RIGHT))
+    ran = generate("--budget-judge-seconds", 0.001, method="refine", tasks=("gelu",))
+    document = json.loads(ran.out)
+    assert (ran.code, document["stopped"], document["not_asked"]) == (0, "judge-seconds", 1)
+    assert document["account"]["judge_seconds"] > 0.001
+    ran = generate("--budget-judge-seconds", 1000, method="refine", tasks=("gelu",))
+    document = json.loads(ran.out)
+    assert (document["stopped"], document["refine"]["right_at_last"]) == (None, 1)
+    assert len(server.bodies) == 2
+
+
+def test_without_seconds_for_the_judge_answers_are_kept_and_not_judged(serve, generate, tmp_path):
+    serve(fenced(RIGHT))
+    ran = generate("--budget-judge-seconds", 0, method="refine", tasks=("gelu",))
+    document = json.loads(ran.out)
+    assert (document["answers"], document["stopped"]) == (0, "judge-seconds")
 
 
 def test_refinement_judges_by_other_cases_than_run_does(kt):
@@ -390,8 +454,9 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
         (("--task", "no_such_task"), "unknown task 'no_such_task'"),
         (("--category", "Magic"), "--category 'Magic': must be one of"),
         (("--suite", "nothing"), "--suite 'nothing': must be one of"),
-        (("--rounds", "3"), "only refine works in rounds"),
-        (("--require-kernel",), "only refine judges answers, and this is one_shot"),
+        (("--rounds", "3"), "only refine and geak work in rounds"),
+        (("--budget-judge-seconds", "9"), "only refine and geak judge, not one_shot; drop it"),
+        (("--require-kernel",), "only refine and geak judge answers, not one_shot"),
         (("--from", "x"), "--from x: only --method import reads it; drop one"),
         (("--templates", "/nowhere"), "cannot read system.txt"),
         (("--model", f"{KEY}"), "an option holds the key"),

@@ -105,6 +105,7 @@ def _spent(said: JsonObject) -> Spent:
         tokens=None if prompt is None or completion is None else prompt + completion,
         seconds=_measured(said.get("seconds")),
         cost=_measured(said.get("cost")),
+        judge_seconds=_measured(said.get("judge_seconds")),
     )
 
 

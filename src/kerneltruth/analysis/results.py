@@ -43,6 +43,7 @@ class Spent(NamedTuple):
     tokens: int | None
     seconds: float | None
     cost: float | None
+    judge_seconds: float | None = None
 
 
 # Tuples, since a large study has half a million of these, and they are made in half the time.

@@ -28,6 +28,7 @@ def spending(distinct: Sequence[Result], answers: Sequence[Result]) -> tuple[Spe
                 tokens=_sum([r.spent.tokens for r in members], successes),
                 seconds=_sum([r.spent.seconds for r in members], successes),
                 cost=_sum([r.spent.cost for r in members], successes),
+                judge_seconds=_sum([r.spent.judge_seconds for r in members], successes),
             )
         )
     return tuple(rows)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from kerneltruth.documents.model import Json
     from kerneltruth.generate.account import Prices
 
-MethodName = Annotated[str, typer.Option("--method", help="one_shot, best_of_n, refine or import.")]
+MethodName = Annotated[
+    str, typer.Option("--method", help="one_shot, best_of_n, refine, geak or import.")
+]
 ModelName = Annotated[
     str | None,
     typer.Option("--model", help="The endpoint's name for it, or replay:FILE; import: a label."),
@@ -31,15 +33,19 @@ From = Annotated[
 ]
 Samples = Annotated[
     int | None,
-    typer.Option("--samples", "-n", min=1, help="Answers per task: best_of_n 10, refine 1."),
+    typer.Option(
+        "--samples", "-n", min=1, help="Answers per task: best_of_n 10, refine and geak 1."
+    ),
 ]
 Rounds = Annotated[
-    int | None, typer.Option("--rounds", help="refine: most answers in a chain; default 4.")
+    int | None, typer.Option("--rounds", help="refine, geak: most answers in a chain; default 4.")
 ]
 Cases = Annotated[
     int | None,
     typer.Option(
-        "--cases", min=1, help="refine: cases judged per round (16, or what the task promises)."
+        "--cases",
+        min=1,
+        help="refine, geak: cases judged per round (16, or what the task promises).",
     ),
 ]
 Temperature = Annotated[
@@ -81,6 +87,14 @@ MostTokens = Annotated[
 MostSeconds = Annotated[
     float | None,
     typer.Option("--budget-seconds", min=0, help="Seconds after which no call is sent."),
+]
+MostJudgeSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--budget-judge-seconds",
+        min=0,
+        help="refine, geak: seconds of judging and timing after which none is begun.",
+    ),
 ]
 PromptPrice = Annotated[
     float | None, typer.Option("--price-prompt", min=0, help="Per million prompt tokens.")
@@ -125,6 +139,7 @@ def generate(
     calls: MostCalls = None,
     tokens: MostTokens = None,
     seconds: MostSeconds = None,
+    judge_seconds: MostJudgeSeconds = None,
     price_prompt: PromptPrice = None,
     price_completion: CompletionPrice = None,
     templates: Templates = None,

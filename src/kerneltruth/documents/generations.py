@@ -24,7 +24,12 @@ class UnansweredChain(Model, frozen=True, kw_only=True):
 
 
 class SpendingRecord(Model, frozen=True, kw_only=True):
-    """The cost of answers; null means unknown."""
+    """The cost of answers; null means unknown.
+
+    Attributes:
+        answers: of the model, diagnoses among them.
+        judge_seconds: of judging and timing answers between rounds.
+    """
 
     calls: int
     answers: int
@@ -33,6 +38,7 @@ class SpendingRecord(Model, frozen=True, kw_only=True):
     tokens: int | None
     answers_without_tokens: int
     cost: Number | None
+    judge_seconds: Number = 0.0
 
 
 class Refinement(Model, frozen=True, kw_only=True):

@@ -69,12 +69,15 @@ class SpentRecord(Model, frozen=True, kw_only=True):
     Attributes:
         seconds: from the request to the answer, with repeated tries.
         cost: in the currency of the prices that the user gave.
+        judge_seconds: of judging and timing the answer for the next round, 0 where the method does
+            not; null where an earlier version asked.
     """
 
     prompt_tokens: int | None
     completion_tokens: int | None
     seconds: Number | None
     cost: Number | None
+    judge_seconds: Number | None = None
 
 
 class PublishedVerdict(Model, frozen=True, kw_only=True):

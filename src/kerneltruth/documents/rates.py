@@ -123,7 +123,9 @@ class SpendingRow(MethodRecord, frozen=True, kw_only=True):
     Attributes:
         attempts: distinct ones, every round among them.
         right: answers that are right.
-        tokens: of prompt and completion; `seconds` are the model's, not the judge's.
+        tokens: of prompt and completion; `seconds` are the model's.
+        judge_seconds: of judging and timing answers between the rounds of a method; the judgements
+            of the run itself are no part of it.
     """
 
     attempts: int
@@ -131,6 +133,7 @@ class SpendingRow(MethodRecord, frozen=True, kw_only=True):
     tokens: SpentSum
     seconds: SpentSum
     cost: SpentSum
+    judge_seconds: SpentSum
 
 
 class FastShare(GroupRecord, frozen=True, kw_only=True):

@@ -73,12 +73,14 @@ class Evaluation:
 
     Attributes:
         perf: the perf stage; None where the candidate is yet to be timed, or is not timed at all.
+        seconds: that judging it and explaining its failure took.
     """
 
     attempt: Attempt
     tags: tuple[str, ...] = ()
     peer_checks: dict[str, PeerVerdict] = field(default_factory=dict)
     perf: CandidateTimes | None = None
+    seconds: float = 0.0
 
     @property
     def returned(self) -> bool:
@@ -228,6 +230,7 @@ class Evaluator:
         job: EvaluationRequest,
         report: Callable[[int], None],
     ) -> Evaluation:
+        began = time.monotonic()
         judged: CandidateJudged | None = None
         for event in judge_and_diagnose(session, job):
             match event:
@@ -250,7 +253,13 @@ class Evaluator:
             # Many compile in parallel here, whereas timing has the device alone.
             _compile_ahead(session, task)
         tags = judged.diagnosis.tags if judged.diagnosis else ()
-        return Evaluation(attempt=judged.attempt, tags=tags, peer_checks=peer_checks, perf=perf)
+        return Evaluation(
+            attempt=judged.attempt,
+            tags=tags,
+            peer_checks=peer_checks,
+            perf=perf,
+            seconds=time.monotonic() - began,
+        )
 
     def _answer(self, session: CandidateSession, task: Task, draw: Draw) -> Answer:
         observation, placed = session.run(draw.case, draw.inputs, poison=draw.turn)

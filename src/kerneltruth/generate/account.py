@@ -35,6 +35,7 @@ class Account:
         calls: requests sent, including those without an answer.
         unreported: answers whose tokens the endpoint did not count.
         estimated: a cautious guess of those tokens, for budgets alone.
+        judge_s: seconds of judging and timing answers between rounds.
     """
 
     calls: int = 0
@@ -43,6 +44,7 @@ class Account:
     completion: int = 0
     unreported: int = 0
     estimated: int = 0
+    judge_s: float = 0.0
 
     def add_answer(self, tries: int, usage: Usage | None, size: int) -> None:
         """Count an answer; `size` is the bytes of request and answer."""
@@ -67,6 +69,7 @@ class Account:
             tokens=self.prompt + self.completion if known else None,
             answers_without_tokens=self.unreported,
             cost=cost,
+            judge_seconds=self.judge_s,
         )
 
 
@@ -76,12 +79,14 @@ class SpendingLimits:
 
     Attributes:
         seconds: of one command; requests already on their way are still waited for.
+        judge_seconds: of judging and timing answers between rounds; none is begun after them.
         reply_tokens: the most tokens of one answer; every request states it.
     """
 
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = None
+    judge_seconds: float | None = None
     reply_tokens: int = 8192
 
 
@@ -117,6 +122,12 @@ class Budget:
             self._account.calls += 1
             self._reserved += cost
         return refusal
+
+    @property
+    def judge_is_spent(self) -> bool:
+        """Return whether no further answer may be judged."""
+        limit = self._limits.judge_seconds
+        return limit is not None and self._account.judge_s >= limit
 
     def ends_within(self, seconds: float) -> bool:
         """Return whether the time ends within `wait_s`, so that waiting is useless."""

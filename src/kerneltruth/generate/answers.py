@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from kerneltruth.documents.generations import AnswerLine, Refinement
 from kerneltruth.documents.lines import SpentRecord
 from kerneltruth.generate.account import Prices
 from kerneltruth.generate.directory import BEST, publish
-from kerneltruth.generate.trajectory import Method, Turn, best_of
+from kerneltruth.generate.trajectory import Method
 from kerneltruth.generate.transcript import Exchange, Transcript
+from kerneltruth.generate.turns import Turn, best_of
 from kerneltruth.suites.generations import ANSWERS
 
 Chain = tuple[str, int]
+N = TypeVar("N", int, float)
 
 
 def refinement(chains: list[list[Turn]]) -> Refinement:
@@ -51,7 +55,7 @@ def publish_answers(
             round=exchange.round,
             finish=exchange.reply.finish,
             predict=exchange.reply.text,
-            spent=spent_on(exchange, prices),
+            spent=spent_on(exchange, prices, transcript),
         )
 
     publish(path, ANSWERS, (line(e) for exchanges in chains.values() for e in exchanges))
@@ -67,12 +71,32 @@ def publish_answers(
     publish(path, BEST, best)
 
 
-def spent_on(exchange: Exchange, prices: Prices | None) -> SpentRecord:
-    """Return what an answer took; null means unknown."""
-    usage = exchange.reply.usage
+def spent_on(exchange: Exchange, prices: Prices | None, transcript: Transcript) -> SpentRecord:
+    """Return what an answer took, with the diagnosis that led to it; null means unknown.
+
+    A diagnosis that led to no answer counts for the one that it is about.
+    """
+    task, sample, turn = exchange.task, exchange.sample, exchange.round
+    parts = [exchange, transcript.diagnosis(task, sample, turn - 1)]
+    if transcript.reply(task, sample, turn + 1) is None:
+        parts.append(transcript.diagnosis(task, sample, turn))
+    said = [part for part in parts if part is not None]
+    usages = [part.reply.usage for part in said]
+    prompt = _whole([usage.prompt if usage else None for usage in usages])
+    completion = _whole([usage.completion if usage else None for usage in usages])
+    review = transcript.review(task, sample, turn)
     return SpentRecord(
-        prompt_tokens=usage.prompt if usage else None,
-        completion_tokens=usage.completion if usage else None,
-        seconds=exchange.seconds,
-        cost=prices.of(usage.prompt, usage.completion) if usage and prices else None,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        seconds=_whole([part.seconds for part in said]),
+        cost=None
+        if prices is None or prompt is None or completion is None
+        else prices.of(prompt, completion),
+        judge_seconds=review.seconds if review else 0.0,
     )
+
+
+def _whole(amounts: Sequence[N | None]) -> N | None:
+    """Return the sum; None if one is unknown."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known[1:], known[0]) if len(known) == len(amounts) else None

@@ -11,6 +11,7 @@ from kerneltruth.errors import InternalError
 
 Role = Literal["system", "user", "assistant"]
 Scope = Literal["call", "request", "endpoint", "chain"]
+Part = Literal["answer", "diagnosis"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +29,14 @@ class Request:
     Attributes:
         sample: number of the independent answer, from 0.
         round: number of the revision of an answer, from 0.
+        part: what is asked for: the answer of that round, or a diagnosis of it.
     """
 
     task: str
     sample: int
     round: int
     messages: tuple[Message, ...]
+    part: Part = "answer"
 
     def __post_init__(self) -> None:
         if self.sample < 0 or self.round < 0 or not self.messages:
@@ -42,7 +45,8 @@ class Request:
     @property
     def key(self) -> str:
         """Return its identity within a generation."""
-        return f"{self.task} s{self.sample} r{self.round}"
+        place = f"{self.task} s{self.sample} r{self.round}"
+        return place if self.part == "answer" else f"{place} {self.part}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

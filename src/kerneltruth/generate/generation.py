@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -39,8 +39,9 @@ from kerneltruth.generate.request_pool import (
 )
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.reviewer import Reviewer
-from kerneltruth.generate.trajectory import Method, Turn
+from kerneltruth.generate.trajectory import Method
 from kerneltruth.generate.transcript import TRANSCRIPT, Exchange, Transcript
+from kerneltruth.generate.turns import Turn
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.catalog import absolute, opened
 from kerneltruth.suites.generations import ANSWERS
@@ -133,6 +134,10 @@ def _recording(options: GenerateRequest) -> Path:
     return Path((options.model or "").removeprefix(PREFIX))
 
 
+# The part of the budget that the judge spends.
+JUDGE = "judge-seconds"
+
+
 class _Generation:
     def __init__(
         self,
@@ -156,9 +161,10 @@ class _Generation:
         self._left: dict[Chain, str] = {}
         self._not_asked: Counter[str] = Counter()
         calling = options.calling
+        self._budget = Budget(options.limits, transcript.account)
         self._pool = RequestPool(
             model,
-            budget=Budget(options.limits, transcript.account),
+            budget=self._budget,
             pace=Pace(calling.per_minute),
             retry=RetryPolicy(retries=calling.retries),
             concurrency=calling.concurrency,
@@ -179,6 +185,9 @@ class _Generation:
             requests = [r for chain in self._chains if (r := self._next(chain)) is not None]
             if not requests:
                 return
+            if self._budget.judge_is_spent:
+                self._not_asked[JUDGE] += len(requests)
+                return
             yield from self._ask(requests)
             if self._not_asked or self._pool.fatal is not None:
                 if self._reviewer is not None:
@@ -190,7 +199,10 @@ class _Generation:
         turns: list[Turn] = []
         while (reply := self._transcript.reply(task, sample, len(turns))) is not None:
             review = self._transcript.review(task, sample, len(turns))
-            turns.append(Turn(reply=reply, review=review))
+            diagnosis = self._transcript.diagnosis(task, sample, len(turns))
+            turns.append(
+                Turn(reply=reply, review=review, diagnosis=diagnosis.reply if diagnosis else None)
+            )
         return turns
 
     def _next(self, chain: Chain) -> Request | None:
@@ -233,14 +245,27 @@ class _Generation:
             for number, turn in enumerate(self._turns((task, sample)))
             if turn.review is None
         ]
-        for done, reviewed in enumerate(reviewer.review(new), start=1):
-            exchange, review = reviewed.exchange, reviewed.review
-            if review is None:
-                self._left[exchange.task, exchange.sample] = "the machine spoilt its judgement"
-                continue
-            self._transcript.add_review(exchange.task, exchange.sample, exchange.round, review)
-            text = f"{exchange.task} s{exchange.sample} r{exchange.round}: {review.outcome}"
-            yield Step(done=done, total=len(new), text=text)
+        if not new or self._budget.judge_is_spent:
+            return
+        with closing(reviewer.review(new)) as reviews:
+            for done, reviewed in enumerate(reviews, start=1):
+                exchange, review = reviewed.exchange, reviewed.review
+                if review is None:
+                    self._left[exchange.task, exchange.sample] = "the machine spoilt its judgement"
+                    continue
+                self._transcript.add_review(exchange.task, exchange.sample, exchange.round, review)
+                text = f"{exchange.task} s{exchange.sample} r{exchange.round}: {review.outcome}"
+                yield Step(done=done, total=len(new), text=text)
+                if self._budget.judge_is_spent:
+                    return
+
+    def _judge_stopped(self, chains: Iterable[list[Turn]]) -> str | None:
+        """Return what is exhausted if the judge's budget has stopped a chain."""
+        unjudged = self._reviewer is not None and any(
+            turn.review is None for turns in chains for turn in turns
+        )
+        stopped = self._not_asked[JUDGE] or (unjudged and self._budget.judge_is_spent)
+        return JUDGE if stopped else None
 
     def _spent(self) -> str:
         account = self._transcript.account
@@ -283,7 +308,7 @@ class _Generation:
             finishes=dict(Counter(t.reply.finish or "unknown" for t in answers)),
             unanswered=tuple(unanswered),
             not_asked=sum(self._not_asked.values()),
-            stopped=self._pool.refusal,
+            stopped=self._pool.refusal or self._judge_stopped(chains.values()),
             account=self._transcript.account.document(self._prices),
             refine=refinement(list(chains.values())) if self._method.asks_the_judge else None,
             broken=(),

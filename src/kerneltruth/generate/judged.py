@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
+from msgspec import UNSET
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.case import Case
@@ -51,6 +52,7 @@ def review_of(task: Task, evaluation: Evaluation) -> Review:
             explanation="It is right on other inputs, and wrong at a shape at which it is timed.",
             passed=attempt.cases,
             cases=attempt.cases,
+            seconds=_seconds(evaluation),
         )
     return Review(
         outcome=attempt.verdict.word,
@@ -63,7 +65,15 @@ def review_of(task: Task, evaluation: Evaluation) -> Review:
         passed=attempt.cases - attempt.failed,
         cases=attempt.cases,
         timings=timings_of(perf),
+        seconds=_seconds(evaluation),
     )
+
+
+def _seconds(evaluation: Evaluation) -> float:
+    """Return what judging and timing took."""
+    perf = evaluation.perf
+    timed = 0.0 if perf is None or perf.seconds is UNSET else perf.seconds
+    return evaluation.seconds + timed
 
 
 def _broken(profile: Mapping[str, ProfileEntry]) -> Iterator[str]:

@@ -30,12 +30,22 @@ _TEMPLATES: Mapping[str, frozenset[str]] = {
     "problem": frozenset({"name", "description", "source"}),
     "example": frozenset({"case", "inputs", "outputs"}),
     "reference": frozenset({"source"}),
-    "broken": frozenset({"outcome", "detail", "obligations", "counterexample", "worse"}),
+    "broken": frozenset({"outcome", "detail", "obligations", "counterexample", "worse", "request"}),
     "wrong": frozenset(
-        {"explanation", "detail", "obligations", "counterexample", "passed", "worse"}
+        {"explanation", "detail", "obligations", "counterexample", "passed", "worse", "request"}
     ),
-    "slow": frozenset({"timings", "advice", "worse"}),
+    "slow": frozenset({"timings", "facts", "advice", "worse", "request"}),
     "worse": frozenset({"outcome"}),
+    # What a request for the next answer of `refine` ends with.
+    "correct": frozenset(),
+    "faster": frozenset(),
+    # Of `geak`: what it asks to be diagnosed, and then to be written.
+    "diagnose": frozenset(),
+    "analyze": frozenset(),
+    "apply": frozenset(),
+    "optimize": frozenset({"others", "stuck"}),
+    "version": frozenset({"source", "timings", "facts", "diagnosis"}),
+    "stuck": frozenset({"failed"}),
 }
 _BROKEN = {
     "compile_error": "does not compile or load",
@@ -95,13 +105,46 @@ class Prompts:
         The review is of the best answer so far, which the model sees; `worse` of a later answer
         that is no better, if there was one.
         """
+        request = self.fill("faster" if review.is_right else "correct")
+        return self._reviewed(review, worse=worse, request=request)
+
+    def to_diagnose(self, review: Review) -> str:
+        """Return the feedback on an answer that is to be diagnosed in words."""
+        request = self.fill("analyze" if review.is_right else "diagnose")
+        return self._reviewed(review, worse=None, request=request)
+
+    def optimize(self, others: Sequence[str], *, failed: int) -> str:
+        """Ask for a faster kernel than `others` and the one in sight.
+
+        `failed` counts the attempts since the last right kernel.
+        """
+        stuck = self.fill("stuck", failed=str(failed)) if failed else ""
+        return self.fill("optimize", others="\n\n".join(others), stuck=stuck)
+
+    def version_of(self, review: Review, source: str, diagnosis: str) -> str:
+        """Return an earlier right kernel in words."""
+        return self.fill(
+            "version",
+            source=source.strip(),
+            timings=_timings(review),
+            facts="",
+            diagnosis=diagnosis.strip(),
+        )
+
+    def _reviewed(self, review: Review, *, worse: Review | None, request: str) -> str:
         note = "" if worse is None else self.fill("worse", outcome=_in_short(worse))
         if review.is_right:
-            timings = "\n".join(_timing_line(t) for t in review.timings)
             advice = " ".join(
                 dict.fromkeys(_ADVICE.get(t.bound_by or "", "") for t in review.timings)
             )
-            return self.fill("slow", timings=timings, advice=advice.strip(), worse=note)
+            return self.fill(
+                "slow",
+                timings=_timings(review),
+                facts="",
+                advice=advice.strip(),
+                worse=note,
+                request=request,
+            )
         if review.outcome in _BROKEN:
             return self.fill(
                 "broken",
@@ -110,6 +153,7 @@ class Prompts:
                 obligations=_listed(review.broken),
                 counterexample=_labelled(review.counterexample),
                 worse=note,
+                request=request,
             )
         return self.fill(
             "wrong",
@@ -119,6 +163,7 @@ class Prompts:
             counterexample=_labelled(review.counterexample),
             passed=str(review.passed),
             worse=note,
+            request=request,
         )
 
 
@@ -156,6 +201,10 @@ def _in_short(review: Review) -> str:
     return _BROKEN.get(review.outcome, "gives a wrong result") + (
         f" ({review.detail})" if review.detail else ""
     )
+
+
+def _timings(review: Review) -> str:
+    return "\n".join(_timing_line(t) for t in review.timings)
 
 
 def _timing_line(timing: ShapeTiming) -> str:

@@ -1,8 +1,8 @@
 """Answer offline from recorded replies.
 
 A recording is JSON lines with an object each: `task`, `sample` and `round` (0 by default), the
-reply's `text`, and optionally `finish`, `usage`, `reasoning` and `model`. A generation's transcript
-(`exchanges.jsonl`) is also a recording.
+reply's `text`, and optionally `finish`, `usage`, `reasoning` and `model`; a diagnosis of that
+round has `kind`: `diagnosis`. A generation's transcript (`exchanges.jsonl`) is also a recording.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from kerneltruth.documents.model import parse
 from kerneltruth.errors import UserError
-from kerneltruth.generate.chat import ApiError, Reply, Request, Scope
+from kerneltruth.generate.chat import ApiError, Part, Reply, Request, Scope
 from kerneltruth.generate.transcript import TRANSCRIPT
 
 PREFIX = "replay:"
 
 
+Place = tuple[str, int, int, Part]
+
+
 class Recording:
     """A model whose answers were recorded; deterministic, and free."""
 
-    def __init__(self, replies: Mapping[tuple[str, int, int], Reply], label: str) -> None:
+    def __init__(self, replies: Mapping[Place, Reply], label: str) -> None:
         self._replies = dict(replies)
         self._label = label
 
@@ -35,16 +38,17 @@ class Recording:
     @property
     def tasks(self) -> frozenset[str]:
         """Return the tasks with recorded replies, as the recording names them."""
-        return frozenset(task for task, _, _ in self._replies)
+        return frozenset(task for task, _, _, _ in self._replies)
 
     async def call(self, request: Request) -> Reply | ApiError:
         """Return the recorded reply for that task, sample and round."""
         for name in (request.task, request.task.partition("/")[2]):
-            reply = self._replies.get((name, request.sample, request.round))
+            reply = self._replies.get((name, request.sample, request.round, request.part))
             if reply is not None:
                 return reply
         # A chain that was recorded to its end has no further reply.
-        scope: Scope = "chain" if request.round else "request"
+        begun = request.round or request.part != "answer"
+        scope: Scope = "chain" if begun else "request"
         return ApiError(scope=scope, detail=f"no reply is recorded for {request.key}")
 
     async def close(self) -> None:
@@ -65,19 +69,20 @@ def read_recording(path: Path) -> Recording:
         raise UserError(
             f"--model {PREFIX}{path}: cannot read {file}: {reason}; name a file of recorded replies"
         ) from error
-    replies: dict[tuple[str, int, int], Reply] = {}
+    replies: dict[Place, Reply] = {}
     labels: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         where = f"{file}:{number}"
         data = _object(line, where)
-        if data.get("kind", "answer") != "answer":
+        if (part := data.get("kind", "answer")) not in get_args(Part):
             continue
-        key, reply = _reply(data, where)
+        key, reply = _reply(data, where, part)
         if key in replies:
             raise UserError(
-                f"{where}: a second reply for {key[0]!r}, sample {key[1]}, round {key[2]}; keep one"
+                f"{where}: a second {part} for {key[0]!r}, sample {key[1]}, round {key[2]}; "
+                "keep one"
             )
         replies[key] = reply
         labels |= {reply.model} if reply.model else set()
@@ -98,7 +103,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
     return data
 
 
-def _reply(data: Mapping[str, Any], where: str) -> tuple[tuple[str, int, int], Reply]:
+def _reply(data: Mapping[str, Any], where: str, part: Part) -> tuple[Place, Reply]:
     said = data.get("reply", data)
     task, sample, turn = data.get("task"), data.get("sample", 0), data.get("round", 0)
     named = isinstance(task, str) and task.strip()
@@ -107,6 +112,6 @@ def _reply(data: Mapping[str, Any], where: str) -> tuple[tuple[str, int, int], R
     if type(sample) is not int or type(turn) is not int or min(sample, turn) < 0:
         raise UserError(f"{where}: `sample` and `round` must be whole numbers from 0")
     try:
-        return (str(task).strip(), sample, turn), parse(Reply, said)
+        return (str(task).strip(), sample, turn, part), parse(Reply, said)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error

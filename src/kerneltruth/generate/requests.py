@@ -55,9 +55,9 @@ class GenerateRequest:
     Attributes:
         model: a name that the endpoint knows, or `replay:FILE`.
         source: the path that `--method import` reads.
-        cases: judged per round of `refine`; None as for `run`.
-        contract: by which `refine` judges.
-        require_kernel: whether `refine` asks that a right result be the work of own kernels.
+        cases: judged per round of `refine` and `geak`; None as for `run`.
+        contract: by which these two judge.
+        require_kernel: whether they ask that a right result be the work of own kernels.
     """
 
     suite: str

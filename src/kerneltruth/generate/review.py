@@ -42,6 +42,7 @@ class Review:
         counterexample: the smallest failing input, in words; empty if there is none.
         passed: cases that it got right before it failed.
         timings: by shape, small to large; empty if nothing was timed.
+        seconds: that judging and timing took; 0 where another answer of the same source took them.
     """
 
     outcome: str
@@ -54,6 +55,7 @@ class Review:
     passed: int = 0
     cases: int = 0
     timings: tuple[ShapeTiming, ...] = field(default_factory=tuple)
+    seconds: Number = 0.0
 
     @property
     def is_right(self) -> bool:

@@ -1,4 +1,4 @@
-"""Judge the answers of `refine` between rounds, on cases of their own.
+"""Judge the answers of `refine` and `geak` between rounds, on cases of their own.
 
 The cases come from a seed derived for this purpose, so that the model never sees the cases by which
 `run` judges the final candidates.
@@ -6,8 +6,8 @@ The cases come from a seed derived for this purpose, so that the model never see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.lines import Labels
@@ -73,7 +73,7 @@ class Reviewer:
             deadline_s=options.deadline_s,
         )
 
-    def review(self, exchanges: Sequence[Exchange]) -> Iterator[Reviewed]:
+    def review(self, exchanges: Sequence[Exchange]) -> Generator[Reviewed, None, None]:
         """Judge answers; the same source for the same task is judged once."""
         waiting: dict[str, list[Exchange]] = {}
         jobs: dict[str, EvaluationRequest] = {}
@@ -101,9 +101,10 @@ class Reviewer:
         )
         for job, evaluation in evaluations(pools, jobs.values()):
             review = review_of(find(job.task), evaluation)
-            for each in waiting[job.name]:
+            for number, each in enumerate(waiting[job.name]):
                 spoilt = review.outcome == "infra"
-                yield Reviewed(exchange=each, review=None if spoilt else review)
+                said = replace(review, seconds=0.0) if number else review
+                yield Reviewed(exchange=each, review=None if spoilt else said)
 
     def _entry(self, exchange: Exchange) -> Entry:
         name = exchange.task.removeprefix(f"{self._suite}/")

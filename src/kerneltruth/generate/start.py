@@ -31,8 +31,12 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
     method = method_of(options.method, samples=options.samples, rounds=options.rounds)
     if options.require_kernel and not method.asks_the_judge:
         raise UserError(
-            f"--require-kernel: only refine judges answers, and this is {method.name}; give it to "
+            f"--require-kernel: only refine and geak judge answers, not {method.name}; give it to "
             "`run` with the answers"
+        )
+    if options.limits.judge_seconds is not None and not method.asks_the_judge:
+        raise UserError(
+            f"--budget-judge-seconds: only refine and geak judge, not {method.name}; drop it"
         )
     sampling = _sampling(method, options.sampling)
     model = open_model(options, sampling)

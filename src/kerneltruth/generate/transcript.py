@@ -1,8 +1,8 @@
 """The transcript of a generation: every exchange in full, on disk before it is used.
 
-`exchanges.jsonl` is append-only, with a line for each answer, for each request without one, and for
-each verdict that became feedback. A generation that was stopped or killed continues from it and
-never repeats an answered request.
+`exchanges.jsonl` is append-only, with a line for each answer and diagnosis, for each request that
+brought none, and for each verdict that became feedback. A generation that was stopped or killed
+continues from it and never repeats an answered request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType, structs
 from kerneltruth.documents.model import Json, Stored, parse
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
-from kerneltruth.generate.chat import Message, Reply, Scope, byte_count
+from kerneltruth.generate.chat import Message, Part, Reply, Scope, byte_count
 from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.review import Review
 from kerneltruth.runs.ledger import Ledger
@@ -36,9 +36,9 @@ class FailedCall(Stored, frozen=True, kw_only=True):
 
 
 class ExchangeLine(Stored, frozen=True, kw_only=True):
-    """A line of the transcript: an answer, a request that brought none, or a verdict."""
+    """A line of the transcript: what a model said, a request without an answer, or a verdict."""
 
-    kind: Literal["answer", "failure", "review"]
+    kind: Literal["answer", "diagnosis", "failure", "review"]
     task: str
     sample: int
     round: int
@@ -65,7 +65,7 @@ class _StoredLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """An answer that is in the transcript."""
+    """An answer, or a diagnosis of one, that is in the transcript."""
 
     task: str
     sample: int
@@ -92,8 +92,11 @@ class Transcript:
         self._ledger.lock()
         self.notes = self._ledger.notes
         self.account = Account()
-        self._answers: dict[tuple[str, int, int], Reply] = {}
-        self._seconds: dict[tuple[str, int, int], float] = {}
+        # By part, and then by task, sample and round.
+        self._said: dict[Part, dict[tuple[str, int, int], Exchange]] = {
+            "answer": {},
+            "diagnosis": {},
+        }
         self._reviews: dict[tuple[str, int, int], Review] = {}
         self._failures: dict[tuple[str, int, int], int] = {}
         self._briefs: dict[str, str] = {}
@@ -106,7 +109,12 @@ class Transcript:
 
     def reply(self, task: str, sample: int, turn: int) -> Reply | None:
         """Return the answer at that place, if there is one."""
-        return self._answers.get((task, sample, turn))
+        found = self._said["answer"].get((task, sample, turn))
+        return None if found is None else found.reply
+
+    def diagnosis(self, task: str, sample: int, turn: int) -> Exchange | None:
+        """Return the model's diagnosis of that answer, if there is one."""
+        return self._said["diagnosis"].get((task, sample, turn))
 
     def review(self, task: str, sample: int, turn: int) -> Review | None:
         """Return the verdict on that answer, if there is one."""
@@ -114,15 +122,8 @@ class Transcript:
 
     def exchanges(self) -> Iterator[Exchange]:
         """Return every answer, by task, sample and round."""
-        for task, sample, turn in sorted(self._answers):
-            place = task, sample, turn
-            yield Exchange(
-                task=task,
-                sample=sample,
-                round=turn,
-                reply=self._answers[place],
-                seconds=self._seconds.get(place),
-            )
+        for _, exchange in sorted(self._said["answer"].items()):
+            yield exchange
 
     def refuse_other_briefs(self, briefs: Mapping[str, str], path: Path) -> None:
         """Refuse a task whose prompt has changed.
@@ -146,7 +147,7 @@ class Transcript:
         request, answer = sent.request, sent.answer
         place = (request.task, request.sample, request.round)
         line = ExchangeLine(
-            kind="answer",
+            kind=request.part,
             task=request.task,
             sample=request.sample,
             round=request.round,
@@ -157,8 +158,7 @@ class Transcript:
         )
         if isinstance(answer, Reply):
             self._ledger.append(request.key, structs.replace(line, reply=answer))
-            self._answers[place] = answer
-            self._seconds[place] = round(sent.seconds, 3)
+            self._keep(request.part, line, answer)
             return
         number = self._failures.get(place, 0) + 1
         self._failures[place] = number
@@ -172,6 +172,16 @@ class Transcript:
         line = ExchangeLine(kind="review", task=task, sample=sample, round=turn, review=review)
         self._ledger.append(key, line)
         self._reviews[task, sample, turn] = review
+        self.account.judge_s += review.seconds
+
+    def _keep(self, part: Part, line: ExchangeLine, reply: Reply) -> None:
+        self._said[part][line.task, line.sample, line.round] = Exchange(
+            task=line.task,
+            sample=line.sample,
+            round=line.round,
+            reply=reply,
+            seconds=None if line.seconds is UNSET else line.seconds,
+        )
 
     def _take(self, kept: _StoredLine) -> None:
         line, place = kept.line, (kept.line.task, kept.line.sample, kept.line.round)
@@ -182,10 +192,9 @@ class Transcript:
             self.account.calls += line.tries or 0
         if line.review:
             self._reviews[place] = line.review
+            self.account.judge_s += line.review.seconds
         if line.reply:
-            self._answers[place] = line.reply
-            if line.seconds is not UNSET:
-                self._seconds[place] = line.seconds
+            self._keep("diagnosis" if line.kind == "diagnosis" else "answer", line, line.reply)
             size = kept.size + byte_count(line.reply.text)
             self.account.add_answer(line.tries or 0, line.reply.usage, size)
 

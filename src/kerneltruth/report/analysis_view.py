@@ -18,6 +18,7 @@ from kerneltruth.documents.rates import (
     FastShare,
     PassAtK,
     SpeedupRow,
+    SpendingRow,
     SpentSum,
     StageRates,
 )
@@ -214,7 +215,7 @@ def _pass_cell(row: PassAtK | None) -> str:
 def _spending(document: AnalyzeDocument) -> Iterator[RenderableType]:
     """Show what a right answer takes, where anything of it is known."""
     rows = document.spending
-    if all(s.total is None for row in rows for s in (row.tokens, row.seconds, row.cost)):
+    if all(s.total is None for row in rows for s in _takes(row)):
         return
     made = table(
         "What each right answer takes, with all wrong ones and rounds",
@@ -224,13 +225,17 @@ def _spending(document: AnalyzeDocument) -> Iterator[RenderableType]:
         "tokens",
         "model's seconds",
         "cost",
+        "judge's seconds between rounds",
     )
     for row in rows:
-        parts = (row.tokens, row.seconds, row.cost)
         made.add_row(
-            label(row, METHOD), str(row.right), str(row.attempts), *map(_each_takes, parts)
+            label(row, METHOD), str(row.right), str(row.attempts), *map(_each_takes, _takes(row))
         )
     yield made
+
+
+def _takes(row: SpendingRow) -> tuple[SpentSum, ...]:
+    return row.tokens, row.seconds, row.cost, row.judge_seconds
 
 
 def _each_takes(part: SpentSum) -> str:

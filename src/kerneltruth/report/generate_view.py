@@ -74,4 +74,5 @@ def _account(account: SpendingRecord) -> Text:
         sent, said = account.prompt_tokens, account.completion_tokens
         tokens = f"{sent} + {said} tokens, prompts and answers"
     cost = "" if account.cost is None else f", cost {account.cost:.4f}"
-    return Text(f"{account.calls} calls, {tokens}{cost}")
+    judged = f", {account.judge_seconds:.1f} s of judging" if account.judge_seconds else ""
+    return Text(f"{account.calls} calls, {tokens}{cost}{judged}")

@@ -27,8 +27,7 @@ def code_of(reply: str) -> str:
     fragments beside the answer, even if the reply's end cuts it off. If nothing parses, the longest
     block or the whole text is left for the candidate's own verdict.
     """
-    spoken = _THOUGHTS.sub("", reply.replace("\r\n", "\n"))
-    text = above_tests(spoken)
+    text = above_tests(spoken(reply))
     if _is_python(text):
         return text
     blocks = _fenced(text)
@@ -40,6 +39,11 @@ def code_of(reply: str) -> str:
         loose = [match[2] for fence in fences for match in fence.finditer(text)]
         good = [block for block in loose if _is_python(block)]
     return max(good or blocks or [text], key=len)
+
+
+def spoken(reply: str) -> str:
+    """Return a reply without the thoughts at its beginning."""
+    return _THOUGHTS.sub("", reply.replace("\r\n", "\n"))
 
 
 def _fenced(text: str) -> list[str]:

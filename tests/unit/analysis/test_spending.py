@@ -34,6 +34,15 @@ def test_rounds_that_do_not_count_as_answers_cost_as_well():
     assert (row.attempts, row.right, row.tokens.per_success) == (2, 1, 250)
 
 
+def test_a_success_takes_the_judges_seconds_between_its_rounds():
+    rounds = [
+        result("a", "fail", spent=Spent(1, 1.0, None, 4.0), method="geak", round=0),
+        result("a", "pass", spent=Spent(1, 1.0, None, 6.0), method="geak", round=1),
+    ]
+    (row,) = spending(rounds, rounds[1:])
+    assert (row.judge_seconds.total, row.judge_seconds.per_success) == (10, 10)
+
+
 def test_what_one_attempt_took_is_unknown_so_there_is_no_figure_for_a_success():
     answers = [spent("a", "pass", 100), spent("b", "fail", None)]
     (row,) = spending(answers, answers)
@@ -65,7 +74,9 @@ def line(**more):
 
 def test_a_line_says_what_its_answer_took():
     said = {"prompt_tokens": 30, "completion_tokens": 12, "seconds": 1.5, "cost": None}
-    assert result_of(line(spent=said), 0).spent == Spent(tokens=42, seconds=1.5, cost=None)
+    assert result_of(line(spent=said), 0).spent == Spent(42, 1.5, None, None)
+    said["judge_seconds"] = 2.5
+    assert result_of(line(spent=said), 0).spent.judge_seconds == 2.5
 
 
 @pytest.mark.parametrize("said", [{}, {"spent": {"prompt_tokens": None, "completion_tokens": 5}}])

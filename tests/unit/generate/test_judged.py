@@ -151,3 +151,11 @@ def test_feedback_lists_what_is_broken_with_the_worst_first(case):
         "- shapes (other sizes): refused, runtime error",
         "- layouts (inputs that are not contiguous): broken, nan",
     ]
+
+
+def test_a_review_says_what_judging_and_timing_took():
+    made = attempt(Passed(), failed=0)
+    timed = CandidateTimes(outcome="timed", shapes=(), seconds=2.0)
+    for perf, seconds in ((None, 1.5), (timed, 3.5), (CandidateTimes(outcome="wrong"), 1.5)):
+        evaluation = Evaluation(attempt=made, perf=perf, seconds=1.5)
+        assert review_of(TASK, evaluation).seconds == seconds

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -50,6 +51,18 @@ def test_a_chain_ends_where_its_recording_does(record, request_of):
     assert asyncio.run(model.call(request_of(round=1))).scope == "chain"
 
 
+def test_a_diagnosis_is_recorded_beside_the_answer_that_it_is_about(record, request_of):
+    lines = ({"task": "relu", "text": "x"}, {"task": "relu", "text": "why", "kind": "diagnosis"})
+    model = read_recording(record(*lines))
+    asked = replace(request_of(), part="diagnosis")
+    assert asyncio.run(model.call(asked)) == Reply(text="why")
+    assert asyncio.run(model.call(request_of())) == Reply(text="x")
+    without = read_recording(record(lines[0]))
+    assert asyncio.run(without.call(asked)).scope == "chain"
+    with pytest.raises(UserError, match="a second diagnosis for 'relu'"):
+        read_recording(record(*lines, lines[1]))
+
+
 def test_the_label_is_the_recorded_model_or_the_files_name(record):
     assert read_recording(record({"task": "relu", "text": "x"})).label == "mine"
     assert read_recording(record({"task": "relu", "text": "x", "model": "big"})).label == "big"
@@ -82,7 +95,7 @@ def test_a_line_that_is_no_reply_is_named(record, line, said):
 
 
 def test_two_replies_for_one_place_are_refused(record):
-    with pytest.raises(UserError, match="a second reply for 'relu', sample 0, round 0; keep one"):
+    with pytest.raises(UserError, match="a second answer for 'relu', sample 0, round 0; keep one"):
         read_recording(record({"task": "relu", "text": "x"}, {"task": "relu", "text": "y"}))
 
 

@@ -274,6 +274,7 @@ def test_a_cost_is_tokens_times_prices_per_million():
         "tokens": 1_500_000,
         "answers_without_tokens": 0,
         "cost": 10.5,
+        "judge_seconds": 0.0,
     }
     assert account.document(None).cost is None
 

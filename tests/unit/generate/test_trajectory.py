@@ -8,7 +8,8 @@ from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Reply
 from kerneltruth.generate.prompts import load_prompts
 from kerneltruth.generate.review import Review, ShapeTiming, timings_of
-from kerneltruth.generate.trajectory import Turn, best_of, method_of
+from kerneltruth.generate.trajectory import method_of
+from kerneltruth.generate.turns import Turn, best_of
 
 PROMPTS = load_prompts()
 
@@ -139,9 +140,9 @@ def test_defaults_are_ten_samples_and_four_rounds():
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("ten_shot", {}, "must be one of one_shot, best_of_n, refine, import"),
-        ("one_shot", {"rounds": 3}, "only refine works in rounds, not one_shot; leave out"),
-        ("best_of_n", {"rounds": 3}, "only refine works in rounds"),
+        ("ten_shot", {}, "must be one of one_shot, best_of_n, refine, geak, import"),
+        ("one_shot", {"rounds": 3}, "only refine and geak work in rounds, not one_shot; leave out"),
+        ("best_of_n", {"rounds": 3}, "only refine and geak work in rounds"),
         ("refine", {"rounds": 1}, "refine needs 2 or more"),
         ("one_shot", {"samples": 5}, "one_shot asks once"),
     ],

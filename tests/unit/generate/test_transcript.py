@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,8 @@ from kerneltruth.generate.chat import ApiError, Reply, Usage
 from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.review import Review, ShapeTiming
 from kerneltruth.generate.transcript import Transcript
+
+_REVIEW = Review(outcome="fail", stage="exe", passed=3, seconds=1.5)
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def filled(path, request_of):
     error = ApiError(scope="call", detail="500")
     for _ in range(2):
         transcript.record(Sent(request=request_of(sample=2), answer=error, tries=3, seconds=1.0))
-    transcript.add_review("suite/relu", 0, 0, Review(outcome="fail", stage="exe", passed=3))
+    transcript.add_review("suite/relu", 0, 0, _REVIEW)
     return transcript
 
 
@@ -42,7 +45,7 @@ def test_what_was_recorded_is_there_after_reading_again(path, request_of):
     again = Transcript(path)
     assert again.reply("suite/relu", 1, 0).text == "one"
     assert again.reply("suite/relu", 2, 0) is None
-    assert again.review("suite/relu", 0, 0) == Review(outcome="fail", stage="exe", passed=3)
+    assert again.review("suite/relu", 0, 0) == _REVIEW
     assert [e.reply.text for e in again.exchanges()] == ["zero", "one"]
 
 
@@ -109,20 +112,52 @@ def test_timings_survive_the_file(path, request_of):
 
 def test_an_answer_keeps_what_it_took_after_reading_again(path, request_of):
     filled(path, request_of).close()
-    first, _ = Transcript(path).exchanges()
-    assert spent_on(first, Prices(prompt=1e6, completion=2e6)) == SpentRecord(
-        prompt_tokens=10, completion_tokens=5, seconds=0.5, cost=20.0
+    transcript = Transcript(path)
+    first, _ = transcript.exchanges()
+    assert spent_on(first, Prices(prompt=1e6, completion=2e6), transcript) == SpentRecord(
+        prompt_tokens=10, completion_tokens=5, seconds=0.5, cost=20.0, judge_seconds=1.5
     )
+
+
+def test_a_diagnosis_is_kept_and_counts_for_the_answer_that_it_led_to(path, request_of):
+    transcript = Transcript(path)
+    for part, number, tokens in (
+        ("answer", 0, (10, 5)),
+        ("diagnosis", 0, (20, 2)),
+        ("answer", 1, (30, 5)),
+        ("diagnosis", 1, (40, 2)),
+    ):
+        request = replace(request_of(round=number), part=part)
+        transcript.record(answered(request, f"{part} {number}", usage=tokens))
+    transcript.close()
+    again = Transcript(path)
+    assert again.diagnosis("suite/relu", 0, 0).reply.text == "diagnosis 0"
+    assert again.diagnosis("suite/relu", 1, 0) is None
+    assert (again.account.answers, again.account.prompt) == (4, 100)
+    first, last = (spent_on(exchange, None, again) for exchange in again.exchanges())
+    assert (first.prompt_tokens, first.completion_tokens, first.seconds) == (10, 5, 0.5)
+    # The diagnosis of the last answer led to none.
+    assert (last.prompt_tokens, last.completion_tokens, last.seconds) == (90, 9, 1.5)
+
+
+def test_what_the_judge_took_counts_over_all_sittings(path, request_of):
+    filled(path, request_of).close()
+    transcript = Transcript(path)
+    assert transcript.account.judge_s == 1.5
+    review = Review(outcome="pass", stage="exe", seconds=2.0)
+    transcript.add_review("suite/relu", 1, 0, review)
+    assert transcript.account.judge_s == 3.5
 
 
 def test_what_an_endpoint_or_the_user_does_not_say_is_unknown(path, request_of):
     transcript = Transcript(path)
     transcript.record(answered(request_of(), usage=None))
     (only,) = transcript.exchanges()
-    assert spent_on(only, Prices(prompt=1.0, completion=1.0)) == SpentRecord(
-        prompt_tokens=None, completion_tokens=None, seconds=0.5, cost=None
+    assert spent_on(only, Prices(prompt=1.0, completion=1.0), transcript) == SpentRecord(
+        prompt_tokens=None, completion_tokens=None, seconds=0.5, cost=None, judge_seconds=0.0
     )
     transcript.close()
     filled(path.with_name("other.jsonl"), request_of).close()
-    counted, _ = Transcript(path.with_name("other.jsonl")).exchanges()
-    assert spent_on(counted, None).cost is None
+    other = Transcript(path.with_name("other.jsonl"))
+    counted, _ = other.exchanges()
+    assert spent_on(counted, None, other).cost is None
