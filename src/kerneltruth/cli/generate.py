@@ -40,6 +40,13 @@ Samples = Annotated[
 Rounds = Annotated[
     int | None, typer.Option("--rounds", help="refine, geak: most answers in a chain; default 4.")
 ]
+Kernels = Annotated[
+    bool,
+    typer.Option(
+        "--kernels",
+        help="refine, geak: profile right kernels for their shares of the device's time.",
+    ),
+]
 Cases = Annotated[
     int | None,
     typer.Option(
@@ -125,6 +132,7 @@ def generate(
     rounds: Rounds = None,
     contract: options.ContractName = "core",
     require_kernel: options.RequireKernel = False,
+    kernels: Kernels = False,
     cases: Cases = None,
     temperature: Temperature = None,
     reply_tokens: ReplyTokens = 8192,

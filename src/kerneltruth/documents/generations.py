@@ -119,13 +119,14 @@ class PromptsRecord(Model, frozen=True, kw_only=True):
 class FeedbackRecord(Model, frozen=True, kw_only=True):
     """The judge's settings for reviews between rounds.
 
-    `require_kernel` is left out where it is not set, as earlier versions do.
+    `require_kernel` and `kernels` are left out where they are not set, as earlier versions do.
     """
 
     seed: int
     cases: int
     contract: str = ""
     require_kernel: bool | UnsetType = UNSET
+    kernels: bool | UnsetType = UNSET
 
 
 class GenerationResult(Model, frozen=True, kw_only=True):

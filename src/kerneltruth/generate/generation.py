@@ -113,6 +113,7 @@ def _asked(
         cases=options.cases or CASES,
         contract=options.contract,
         require_kernel=options.require_kernel or UNSET,
+        kernels=options.kernels or UNSET,
     )
     return GenerationManifest(
         suite=absolute(options.suite),

@@ -13,6 +13,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt, ProfileEntry
 from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.generate.example import shown
+from kerneltruth.generate.facts import facts_of
 from kerneltruth.generate.review import Review, timings_of
 from kerneltruth.oracle.kernel_fact import OR_WITHOUT
 from kerneltruth.tasks.model import Task
@@ -65,6 +66,7 @@ def review_of(task: Task, evaluation: Evaluation) -> Review:
         passed=attempt.cases - attempt.failed,
         cases=attempt.cases,
         timings=timings_of(perf),
+        facts=facts_of(attempt.kernel, perf),
         seconds=_seconds(evaluation),
     )
 

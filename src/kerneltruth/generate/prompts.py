@@ -127,7 +127,7 @@ class Prompts:
             "version",
             source=source.strip(),
             timings=_timings(review),
-            facts="",
+            facts=_measured(review.facts),
             diagnosis=diagnosis.strip(),
         )
 
@@ -140,7 +140,7 @@ class Prompts:
             return self.fill(
                 "slow",
                 timings=_timings(review),
-                facts="",
+                facts=_measured(review.facts),
                 advice=advice.strip(),
                 worse=note,
                 request=request,
@@ -189,6 +189,10 @@ def load_prompts(folder: Path | None = None) -> Prompts:
 
 def _labelled(counterexample: str) -> str:
     return f"The smallest input found that shows it:\n\n{counterexample}" if counterexample else ""
+
+
+def _measured(facts: Sequence[str]) -> str:
+    return "\n".join(("What was measured of it:", "", *(f"- {f}" for f in facts))) if facts else ""
 
 
 def _listed(broken: Sequence[str]) -> str:

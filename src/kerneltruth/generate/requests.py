@@ -57,6 +57,7 @@ class GenerateRequest:
         source: the path that `--method import` reads.
         cases: judged per round of `refine` and `geak`; None as for `run`.
         contract: by which these two judge.
+        kernels: whether they profile right kernels for the share of the device's time of each.
         require_kernel: whether they ask that a right result be the work of own kernels.
     """
 
@@ -79,4 +80,5 @@ class GenerateRequest:
     cases: int | None = None
     contract: str = "core"
     require_kernel: bool = False
+    kernels: bool = False
     targets: tuple[str, ...] = ("sm_90",)

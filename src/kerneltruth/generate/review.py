@@ -42,6 +42,7 @@ class Review:
         counterexample: the smallest failing input, in words; empty if there is none.
         passed: cases that it got right before it failed.
         timings: by shape, small to large; empty if nothing was timed.
+        facts: what was measured of a right kernel beside its times, a line each.
         seconds: that judging and timing took; 0 where another answer of the same source took them.
     """
 
@@ -55,6 +56,7 @@ class Review:
     passed: int = 0
     cases: int = 0
     timings: tuple[ShapeTiming, ...] = field(default_factory=tuple)
+    facts: tuple[str, ...] = ()
     seconds: Number = 0.0
 
     @property

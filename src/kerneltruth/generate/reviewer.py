@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.lines import Labels
-from kerneltruth.engine.candidates import CandidateScheduler, evaluations, local_pools
+from kerneltruth.engine.candidates import CandidateScheduler, PerfStage, evaluations, local_pools
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.requests import CASES
 from kerneltruth.errors import InternalError, UserError
@@ -63,6 +64,7 @@ class Reviewer:
         self._tasks = tasks
         self._suite = suite
         self._workers = options.workers
+        self._kernels = options.kernels
         self._plan = Plan(
             seed=derive(options.seed, "feedback"),
             cases=options.cases or CASES,
@@ -98,6 +100,7 @@ class Reviewer:
             # The other verdicts give no review.
             baselines=("eager",),
             untimed=lambda job, evaluation, reason: evaluation,
+            stage=partial(PerfStage, kernels=self._kernels),
         )
         for job, evaluation in evaluations(pools, jobs.values()):
             review = review_of(find(job.task), evaluation)

@@ -34,10 +34,12 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
             f"--require-kernel: only refine and geak judge answers, not {method.name}; give it to "
             "`run` with the answers"
         )
-    if options.limits.judge_seconds is not None and not method.asks_the_judge:
-        raise UserError(
-            f"--budget-judge-seconds: only refine and geak judge, not {method.name}; drop it"
-        )
+    for option, given in (
+        ("--budget-judge-seconds", options.limits.judge_seconds is not None),
+        ("--kernels", options.kernels),
+    ):
+        if given and not method.asks_the_judge:
+            raise UserError(f"{option}: only refine and geak judge, not {method.name}; drop it")
     sampling = _sampling(method, options.sampling)
     model = open_model(options, sampling)
     if not method.asks_the_judge:

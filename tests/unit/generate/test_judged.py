@@ -8,7 +8,14 @@ from msgspec.structs import replace
 from blank_documents import document
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Attempt, CandidateRef, Judgement, ProfileEntry
+from kerneltruth.documents.records import (
+    Attempt,
+    CandidateRef,
+    Judgement,
+    KernelFact,
+    KernelRunRecord,
+    ProfileEntry,
+)
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
 from kerneltruth.documents.verdict import CompileError, Failed, Passed, RuntimeFault
 from kerneltruth.engine.evaluator import Evaluation
@@ -151,6 +158,14 @@ def test_feedback_lists_what_is_broken_with_the_worst_first(case):
         "- shapes (other sizes): refused, runtime error",
         "- layouts (inputs that are not contiguous): broken, nan",
     ]
+
+
+def test_a_timed_kernels_review_has_the_facts_about_it():
+    ran = KernelRunRecord(name="k", module="m", own=True, launches=1)
+    fact = document(KernelFact, own_launches=1, launches=1, runs=(ran,), case="M=8")
+    made = attempt(Passed(), failed=0, kernel=fact)
+    said = review(made, CandidateTimes(outcome="timed", shapes=())).facts
+    assert said == ("one call launches 1 kernel of yours (M=8)",)
 
 
 def test_a_review_says_what_judging_and_timing_took():

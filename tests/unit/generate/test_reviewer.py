@@ -1,5 +1,6 @@
 """Answers judged between rounds: whom they are timed against."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from kerneltruth.documents.records import Attempt, CandidateRef
@@ -22,8 +23,9 @@ class OneAfterTheOther:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, evaluators, *, workers, baselines, untimed):
+    def __call__(self, evaluators, *, workers, baselines, untimed, stage):
         self.asked.append(baselines)
+        self.profiles = stage.keywords
         self._lost = untimed
         return self
 
@@ -47,3 +49,7 @@ def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak():
     assert reviewed.review is not None
     assert (reviewed.review.outcome, reviewed.review.stage) == ("pass", "perf")
     assert pools.asked == [("eager",)]
+    assert pools.profiles == {"kernels": False}
+    profiling = Reviewer(replace(options, kernels=True), runner, tasks, "kernelbenchx", pools=pools)
+    assert len([*profiling.review([exchange])]) == 1
+    assert pools.profiles == {"kernels": True}
