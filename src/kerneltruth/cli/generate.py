@@ -119,6 +119,11 @@ ShowExample = Annotated[
     bool, typer.Option("--example/--no-example", help="Show a small worked example.")
 ]
 
+Shots = Annotated[
+    int,
+    typer.Option("--shots", min=0, help="Show so many kernels of other operators: few-shot."),
+]
+
 
 @app.command()
 def generate(
@@ -153,6 +158,7 @@ def generate(
     templates: Templates = None,
     show_reference: ShowReference = False,
     show_example: ShowExample = True,
+    shots: Shots = 0,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     isolation: options.Isolation = None,

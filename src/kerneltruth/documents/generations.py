@@ -143,7 +143,8 @@ class GenerationManifest(Stored, frozen=True, kw_only=True):
     """The description of a generation: `generation.json`.
 
     A generation that reads submissions has `from` instead of a model's request. `identity` hashes
-    what a resumed command must request too. `ended` and `result` are absent while it lasts.
+    what a resumed command must request too. `ended` and `result` are absent while it lasts, `shots`
+    where there are none.
     """
 
     schema: int = SCHEMA
@@ -159,6 +160,7 @@ class GenerationManifest(Stored, frozen=True, kw_only=True):
     prompts: PromptsRecord | UnsetType = UNSET
     show_reference: bool | UnsetType = UNSET
     show_example: bool | UnsetType = UNSET
+    shots: int | UnsetType = UNSET
     feedback: FeedbackRecord | UnsetType | None = UNSET
     source: str | UnsetType = field(default=UNSET, name="from")
     identity: str | UnsetType = UNSET

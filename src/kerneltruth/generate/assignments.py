@@ -14,6 +14,7 @@ from kerneltruth.generate.example import example_of
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.generate.recording import Recording
 from kerneltruth.generate.requests import TaskSelection
+from kerneltruth.generate.shots import shots_of
 from kerneltruth.suites.catalog import open_tasks
 from kerneltruth.suites.suite import TaskSource
 from kerneltruth.tasks.model import Task
@@ -77,10 +78,13 @@ def _brief(task: Task, asking: TaskSelection, prompts: Prompts) -> str:
         )
     source = reference_source(task) if asking.show_reference else ""
     if said is not None and said.whole:
+        shots = shots_of(task, asking.shots, prompts, text=source, language="triton")
         words = {"name": task.name, "description": task.description, "source": source}
-        return prompts.fill("problem", **words)
+        return prompts.fill("problem", **words, shots=shots)
     example = example_of(task, prompts) if asking.show_example else ""
-    return brief_of(task, prompts, example=example, reference=source)
+    text = "" if said is None else said.source
+    shots = shots_of(task, asking.shots, prompts, text=text, language="triton")
+    return brief_of(task, prompts, example=example, reference=source, shots=shots)
 
 
 def _statement(task: Task) -> TaskSource | None:

@@ -25,10 +25,12 @@ _KIND = re.compile(r"^the case's dtype, ")
 _ANY_VALUE = {"real": "", "weight": ""}
 
 
-def brief_of(task: Task, prompts: Prompts, *, example: str = "", reference: str = "") -> str:
+def brief_of(
+    task: Task, prompts: Prompts, *, example: str = "", reference: str = "", shots: str = ""
+) -> str:
     """Return the task in words.
 
-    Inputs and outputs of the example are already in words; a reference's source is shown only if
+    The example and the worked kernels are already in words; a reference's source is shown only if
     the user wants it.
     """
     return prompts.fill(
@@ -44,6 +46,7 @@ def brief_of(task: Task, prompts: Prompts, *, example: str = "", reference: str 
         timed=_timed(task),
         example=example,
         reference=prompts.fill("reference", source=reference) if reference else "",
+        shots=shots,
     )
 
 

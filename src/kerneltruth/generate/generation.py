@@ -127,6 +127,7 @@ def _asked(
         prompts=PromptsRecord(version=prompts.version, sha256=prompts.sha256),
         show_reference=options.asking.show_reference,
         show_example=options.asking.show_example,
+        shots=options.asking.shots or UNSET,
         feedback=feedback if method.asks_the_judge else None,
     )
 

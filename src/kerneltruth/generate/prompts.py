@@ -26,8 +26,10 @@ _FACTS = (
 # Each template with the names that it may use.
 _TEMPLATES: Mapping[str, frozenset[str]] = {
     "system": frozenset(),
-    "task": frozenset({*_FACTS, "example", "reference"}),
-    "problem": frozenset({"name", "description", "source"}),
+    "task": frozenset({*_FACTS, "example", "reference", "shots"}),
+    "problem": frozenset({"name", "description", "source", "shots"}),
+    "shots": frozenset({"shots"}),
+    "shot": frozenset({"name", "description", "signature", "source"}),
     "example": frozenset({"case", "inputs", "outputs"}),
     "reference": frozenset({"source"}),
     "broken": frozenset({"outcome", "detail", "obligations", "counterexample", "worse", "request"}),

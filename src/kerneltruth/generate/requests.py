@@ -34,6 +34,7 @@ class TaskSelection:
 
     Attributes:
         tasks: names; empty means all of the suite (of a recording: all that it has).
+        shots: how many worked kernels of other operators are shown.
     """
 
     tasks: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class TaskSelection:
     templates: Path | None = None
     show_reference: bool = False
     show_example: bool = True
+    shots: int = 0
 
     @property
     def restricts(self) -> bool:
