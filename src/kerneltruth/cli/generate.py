@@ -124,6 +124,14 @@ Shots = Annotated[
     typer.Option("--shots", min=0, help="Show so many kernels of other operators: few-shot."),
 ]
 
+GpuName = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        help="Tell the facts of this GPU: here (that of --device), or a name, such as h100.",
+    ),
+]
+
 
 @app.command()
 def generate(
@@ -159,6 +167,7 @@ def generate(
     show_reference: ShowReference = False,
     show_example: ShowExample = True,
     shots: Shots = 0,
+    gpu: GpuName = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     isolation: options.Isolation = None,

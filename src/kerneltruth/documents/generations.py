@@ -144,7 +144,7 @@ class GenerationManifest(Stored, frozen=True, kw_only=True):
 
     A generation that reads submissions has `from` instead of a model's request. `identity` hashes
     what a resumed command must request too. `ended` and `result` are absent while it lasts, `shots`
-    where there are none.
+    and `gpu` where the prompts show none.
     """
 
     schema: int = SCHEMA
@@ -161,6 +161,7 @@ class GenerationManifest(Stored, frozen=True, kw_only=True):
     show_reference: bool | UnsetType = UNSET
     show_example: bool | UnsetType = UNSET
     shots: int | UnsetType = UNSET
+    gpu: str | UnsetType = UNSET
     feedback: FeedbackRecord | UnsetType | None = UNSET
     source: str | UnsetType = field(default=UNSET, name="from")
     identity: str | UnsetType = UNSET

@@ -29,6 +29,7 @@ from kerneltruth.engine.devices import (
     choose_device,
     choose_devices,
     choose_targets,
+    device_name,
     new_runner,
 )
 from kerneltruth.engine.requests import (
@@ -73,6 +74,18 @@ def warming(device: str, targets: tuple[str, ...]) -> Iterator[Runner]:
     with new_runner(choose_device(device), choose_targets(targets)) as runner:
         begin(runner)
         yield runner
+
+
+def gpu_name(device: str) -> str | None:
+    """Return the driver's name of the GPU that a command would use; None where it uses none.
+
+    Raises:
+        UserError, EnvironmentFault: as of `choose_device`.
+    """
+    chosen = choose_device(device)
+    if chosen == "cpu":
+        return None
+    return device_name(chosen).partition("(")[2].removesuffix(")") or None
 
 
 def on_one_thread(steps: Events[D]) -> Events[D]:

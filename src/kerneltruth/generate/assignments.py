@@ -11,6 +11,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.generate.brief import brief_of
 from kerneltruth.generate.chat import ChatModel
 from kerneltruth.generate.example import example_of
+from kerneltruth.generate.gpus import GPUS
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.generate.recording import Recording
 from kerneltruth.generate.requests import TaskSelection
@@ -77,14 +78,20 @@ def _brief(task: Task, asking: TaskSelection, prompts: Prompts) -> str:
             f"{task.key}: only its reference says what it computes; pass --show-reference"
         )
     source = reference_source(task) if asking.show_reference else ""
-    if said is not None and said.whole:
-        shots = shots_of(task, asking.shots, prompts, text=source, language="triton")
-        words = {"name": task.name, "description": task.description, "source": source}
-        return prompts.fill("problem", **words, shots=shots)
-    example = example_of(task, prompts) if asking.show_example else ""
     text = "" if said is None else said.source
     shots = shots_of(task, asking.shots, prompts, text=text, language="triton")
-    return brief_of(task, prompts, example=example, reference=source, shots=shots)
+    device = _device(asking.gpu, prompts)
+    if said is not None and said.whole:
+        words = {"name": task.name, "description": task.description, "source": source}
+        return prompts.fill("problem", **words, device=device, shots=shots)
+    example = example_of(task, prompts) if asking.show_example else ""
+    return brief_of(task, prompts, example=example, reference=source, device=device, shots=shots)
+
+
+def _device(key: str | None, prompts: Prompts) -> str:
+    if key is None:
+        return ""
+    return prompts.fill("device", name=GPUS[key].title, facts=GPUS[key].in_words)
 
 
 def _statement(task: Task) -> TaskSource | None:

@@ -26,12 +26,18 @@ _ANY_VALUE = {"real": "", "weight": ""}
 
 
 def brief_of(
-    task: Task, prompts: Prompts, *, example: str = "", reference: str = "", shots: str = ""
+    task: Task,
+    prompts: Prompts,
+    *,
+    example: str = "",
+    reference: str = "",
+    device: str = "",
+    shots: str = "",
 ) -> str:
     """Return the task in words.
 
-    The example and the worked kernels are already in words; a reference's source is shown only if
-    the user wants it.
+    The example, the device and the worked kernels are already in words; a reference's source is
+    shown only if the user wants it.
     """
     return prompts.fill(
         "task",
@@ -46,6 +52,7 @@ def brief_of(
         timed=_timed(task),
         example=example,
         reference=prompts.fill("reference", source=reference) if reference else "",
+        device=device,
         shots=shots,
     )
 

@@ -128,6 +128,7 @@ def _asked(
         show_reference=options.asking.show_reference,
         show_example=options.asking.show_example,
         shots=options.asking.shots or UNSET,
+        gpu=options.asking.gpu or UNSET,
         feedback=feedback if method.asks_the_judge else None,
     )
 

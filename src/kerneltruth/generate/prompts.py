@@ -26,8 +26,9 @@ _FACTS = (
 # Each template with the names that it may use.
 _TEMPLATES: Mapping[str, frozenset[str]] = {
     "system": frozenset(),
-    "task": frozenset({*_FACTS, "example", "reference", "shots"}),
-    "problem": frozenset({"name", "description", "source", "shots"}),
+    "task": frozenset({*_FACTS, "example", "reference", "device", "shots"}),
+    "problem": frozenset({"name", "description", "source", "device", "shots"}),
+    "device": frozenset({"name", "facts"}),
     "shots": frozenset({"shots"}),
     "shot": frozenset({"name", "description", "signature", "source"}),
     "example": frozenset({"case", "inputs", "outputs"}),

@@ -34,6 +34,7 @@ class TaskSelection:
 
     Attributes:
         tasks: names; empty means all of the suite (of a recording: all that it has).
+        gpu: whose facts are shown: a key of `gpus.GPUS`, or `here`.
         shots: how many worked kernels of other operators are shown.
     """
 
@@ -43,6 +44,7 @@ class TaskSelection:
     show_reference: bool = False
     show_example: bool = True
     shots: int = 0
+    gpu: str | None = None
 
     @property
     def restricts(self) -> bool:

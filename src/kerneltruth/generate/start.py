@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from dataclasses import replace
 
 from kerneltruth.documents.contracts import contract_name
 from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.engine.requests import Step
-from kerneltruth.engine.start import on_one_thread, warming
+from kerneltruth.engine.start import gpu_name, on_one_thread, warming
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Sampling
 from kerneltruth.generate.connection import open_model
+from kerneltruth.generate.gpus import HERE, gpu_key
 from kerneltruth.generate.requests import IMPORT, GenerateRequest
 from kerneltruth.generate.trajectory import BEST_OF_N_TEMPERATURE, Method, method_of
 
@@ -40,6 +42,7 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
     ):
         if given and not method.asks_the_judge:
             raise UserError(f"{option}: only refine and geak judge, not {method.name}; drop it")
+    options = _with_gpu(options)
     sampling = _sampling(method, options.sampling)
     model = open_model(options, sampling)
     if not method.asks_the_judge:
@@ -51,6 +54,15 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
 
         steps = generate(options, method, sampling, model, runner, start)
         return (yield from on_one_thread(steps))
+
+
+def _with_gpu(options: GenerateRequest) -> GenerateRequest:
+    """Replace the GPU that the user names, or means, by its key."""
+    wanted = options.asking.gpu
+    if wanted is None:
+        return options
+    key = gpu_key(wanted, gpu_name(options.device) if wanted == HERE else None)
+    return replace(options, asking=replace(options.asking, gpu=key))
 
 
 def _sampling(method: Method, given: Sampling) -> Sampling:
