@@ -458,6 +458,7 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
         (("--budget-judge-seconds", "9"), "only refine and geak judge, not one_shot; drop it"),
         (("--kernels",), "--kernels: only refine and geak judge, not one_shot; drop it"),
         (("--gpu", "here"), "--gpu here: no GPU is used here; name one of"),
+        (("--language", "cuda", "--method", "refine"), "judges CUDA C++ on a GPU only"),
         (("--require-kernel",), "only refine and geak judge answers, not one_shot"),
         (("--from", "x"), "--from x: only --method import reads it; drop one"),
         (("--templates", "/nowhere"), "cannot read system.txt"),

@@ -132,6 +132,10 @@ GpuName = Annotated[
     ),
 ]
 
+Language = Annotated[
+    str, typer.Option("--language", help="Ask for kernels in it: triton or cuda (CUDA C++).")
+]
+
 
 @app.command()
 def generate(
@@ -166,6 +170,7 @@ def generate(
     templates: Templates = None,
     show_reference: ShowReference = False,
     show_example: ShowExample = True,
+    language: Language = "triton",
     shots: Shots = 0,
     gpu: GpuName = None,
     as_json: options.AsJson = False,

@@ -110,10 +110,11 @@ class SamplingRecord(Model, frozen=True, kw_only=True):
 
 
 class PromptsRecord(Model, frozen=True, kw_only=True):
-    """The prompts that were used."""
+    """The prompts that were used, and the language in which they ask for kernels."""
 
     version: str
     sha256: str
+    language: str = "triton"
 
 
 class FeedbackRecord(Model, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def _brief(task: Task, asking: TaskSelection, prompts: Prompts) -> str:
         )
     source = reference_source(task) if asking.show_reference else ""
     text = "" if said is None else said.source
-    shots = shots_of(task, asking.shots, prompts, text=text, language="triton")
+    shots = shots_of(task, asking.shots, prompts, text=text)
     device = _device(asking.gpu, prompts)
     if said is not None and said.whole:
         words = {"name": task.name, "description": task.description, "source": source}

@@ -62,7 +62,7 @@ def generate(
     """
     with opened(options.suite, runner) as named:
         suite = named or options.suite
-        prompts = load_prompts(options.asking.templates)
+        prompts = load_prompts(options.asking.templates, options.asking.language)
         keys = keys_for(suite, options.asking, model)
         briefs = briefs_of(keys, options.asking, prompts)
         manifest = _asked(options, method, sampling, model, prompts)
@@ -124,7 +124,7 @@ def _asked(
         samples=method.samples,
         rounds=method.rounds,
         sampling=model_of(SamplingRecord, sampling),
-        prompts=PromptsRecord(version=prompts.version, sha256=prompts.sha256),
+        prompts=model_of(PromptsRecord, prompts),
         show_reference=options.asking.show_reference,
         show_example=options.asking.show_example,
         shots=options.asking.shots or UNSET,

@@ -18,14 +18,21 @@ from kerneltruth.errors import UserError
 from kerneltruth.generate.review import Review, ShapeTiming
 
 VERSION = "1"
+# In which kernels may be asked for, as prompts name them.
+LANGUAGES: Mapping[str, str] = {"triton": "Triton", "cuda": "CUDA C++"}
 _GAPS = re.compile(r"\n(?:[ \t]*\n){2,}")
 _FACTS = (
     *("name", "entry", "description", "signature", "arguments", "returns", "dtypes", "sizes"),
     "timed",
 )
-# Each template with the names that it may use.
+# Names that every template may use: the language, and how its kernels are written.
+_COMMON = frozenset({"language", "how"})
+# Each template with the other names that it may use.
 _TEMPLATES: Mapping[str, frozenset[str]] = {
     "system": frozenset(),
+    # Of a language: how its kernels are written.
+    "triton": frozenset(),
+    "cuda": frozenset(),
     "task": frozenset({*_FACTS, "example", "reference", "device", "shots"}),
     "problem": frozenset({"name", "description", "source", "device", "shots"}),
     "device": frozenset({"name", "facts"}),
@@ -59,8 +66,8 @@ _BROKEN = {
 _ADVICE = {
     "memory": "It is limited by memory traffic: read and write every element once, in wide "
     "contiguous accesses, and fuse what can be fused.",
-    "compute": "It is limited by arithmetic: use tl.dot where there are products, larger tiles, "
-    "and no work that is done twice.",
+    "compute": "It is limited by arithmetic: use matrix units where there are products, larger "
+    "tiles, and no work that is done twice.",
     "launch": "The time is that of launching: use fewer kernels, and do less in Python per call.",
     "latency": "It waits more than it works: use more programs, or more work per program, so that "
     "the device is filled.",
@@ -73,18 +80,21 @@ class Prompts:
 
     Attributes:
         version: its number, or the folder of a user's own.
+        language: of the kernels that are asked for.
     """
 
     version: str
     texts: Mapping[str, str]
+    language: str = "triton"
 
     def __post_init__(self) -> None:
         for name, known in _TEMPLATES.items():
             template = Template(self.texts[name])
-            strangers = set(template.get_identifiers()) - known
+            may_use = known | _COMMON
+            strangers = set(template.get_identifiers()) - may_use
             if not template.is_valid() or strangers:
                 what = f"unknown names {', '.join(sorted(strangers))}" if strangers else "a stray $"
-                may = ", ".join(f"${n}" for n in sorted(known)) or "none"
+                may = ", ".join(f"${n}" for n in sorted(may_use))
                 raise UserError(f"template {name}.txt of {self.version}: {what}; it may use {may}")
 
     @property
@@ -94,7 +104,8 @@ class Prompts:
 
     def fill(self, template: str, /, **words: str) -> str:
         """Fill in the names of a template."""
-        text = Template(self.texts[template]).substitute(words).strip()
+        own = {"language": LANGUAGES[self.language], "how": self.texts[self.language].strip()}
+        text = Template(self.texts[template]).substitute(own | words).strip()
         # An empty value must not leave a gap.
         return _GAPS.sub("\n\n", text)
 
@@ -170,12 +181,14 @@ class Prompts:
         )
 
 
-def load_prompts(folder: Path | None = None) -> Prompts:
+def load_prompts(folder: Path | None = None, language: str = "triton") -> Prompts:
     """Read the shipped prompts, or a user's own from a folder with the same file names.
 
     Raises:
-        UserError: a template is missing, or uses an unknown name.
+        UserError: a template is missing, or uses an unknown name; or the language is unknown.
     """
+    if language not in LANGUAGES:
+        raise UserError(f"--language {language!r}: must be one of {', '.join(LANGUAGES)}")
     root = folder or files("kerneltruth.generate").joinpath("templates", VERSION)
     texts = {}
     for name in _TEMPLATES:
@@ -187,7 +200,9 @@ def load_prompts(folder: Path | None = None) -> Prompts:
             raise UserError(
                 f"--templates {root}: cannot read {name}.txt: {reason}; the folder needs {need}"
             ) from error
-    return Prompts(version=VERSION if folder is None else str(folder), texts=texts)
+    return Prompts(
+        version=VERSION if folder is None else str(folder), texts=texts, language=language
+    )
 
 
 def _labelled(counterexample: str) -> str:

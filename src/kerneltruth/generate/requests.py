@@ -35,6 +35,7 @@ class TaskSelection:
     Attributes:
         tasks: names; empty means all of the suite (of a recording: all that it has).
         gpu: whose facts are shown: a key of `gpus.GPUS`, or `here`.
+        language: in which kernels are asked for.
         shots: how many worked kernels of other operators are shown.
     """
 
@@ -43,6 +44,7 @@ class TaskSelection:
     templates: Path | None = None
     show_reference: bool = False
     show_example: bool = True
+    language: str = "triton"
     shots: int = 0
     gpu: str | None = None
 

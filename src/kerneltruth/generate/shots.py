@@ -17,7 +17,7 @@ from kerneltruth.corpus.entry import source
 from kerneltruth.errors import UserError
 from kerneltruth.generate.brief import signature_of
 from kerneltruth.generate.prompts import Prompts
-from kerneltruth.runner.candidate import Language, read_candidate
+from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import find
 
@@ -34,7 +34,7 @@ class Shot:
     source: str
 
 
-def shots_of(task: Task, count: int, prompts: Prompts, *, text: str, language: Language) -> str:
+def shots_of(task: Task, count: int, prompts: Prompts, *, text: str) -> str:
     """Return `count` worked kernels in words, each of another category while these suffice.
 
     `text` is what the prompt says of the task beside its name.
@@ -44,11 +44,11 @@ def shots_of(task: Task, count: int, prompts: Prompts, *, text: str, language: L
     """
     if not count:
         return ""
-    fitting = [shot for shot in _pool(language) if not _gives_away(shot, task, text)]
+    fitting = [shot for shot in _pool(prompts.language) if not _gives_away(shot, task, text)]
     if len(fitting) < count:
         raise UserError(
-            f"--shots {count}: for {task.key} there are {len(fitting)} kernels in {language} that "
-            "do not give it away; ask for fewer"
+            f"--shots {count}: for {task.key} there are {len(fitting)} kernels in "
+            f"{prompts.language} that do not give it away; ask for fewer"
         )
     shown = (
         prompts.fill(
@@ -64,7 +64,7 @@ def shots_of(task: Task, count: int, prompts: Prompts, *, text: str, language: L
 
 
 @cache
-def _pool(language: Language) -> tuple[Shot, ...]:
+def _pool(language: str) -> tuple[Shot, ...]:
     """Return the corpus's kernels in a language: the first of each category, the second, ..."""
     by_category: dict[str, list[Shot]] = {}
     for shot in _controls(language):
@@ -72,7 +72,7 @@ def _pool(language: Language) -> tuple[Shot, ...]:
     return tuple(s for row in zip_longest(*by_category.values()) for s in row if s is not None)
 
 
-def _controls(language: Language) -> Iterator[Shot]:
+def _controls(language: str) -> Iterator[Shot]:
     seen: set[str] = set()
     for entry in ENTRIES:
         if entry.role != "control" or entry.task in seen:

@@ -50,6 +50,10 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
 
         return (yield from generate(options, method, sampling, model, None, start))
     with warming(options.device, options.targets) as runner:
+        if options.asking.language == "cuda" and runner.device == "cpu":
+            raise UserError(
+                f"--language cuda: {method.name} judges CUDA C++ on a GPU only; use best_of_n here"
+            )
         from kerneltruth.generate.generation import generate
 
         steps = generate(options, method, sampling, model, runner, start)

@@ -1,14 +1,17 @@
 """Prompts use only the public part of a task: no case, no seed, no reference unless requested."""
 
 import re
+from typing import get_args
 
 import pytest
 
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.timing import Regime
 from kerneltruth.errors import UserError
 from kerneltruth.generate.brief import brief_of, signature_of
 from kerneltruth.generate.example import example_of
 from kerneltruth.generate.prompts import load_prompts
+from kerneltruth.generate.review import Review, ShapeTiming
 from kerneltruth.tasks.registry import find, tasks_of
 
 PROMPTS = load_prompts()
@@ -96,6 +99,45 @@ def test_random_operators_and_those_with_several_right_answers_have_no_example()
 
 def test_nothing_to_say_leaves_no_gap():
     assert "\n\n\n" not in brief("kernelbenchx/rand")
+
+
+@pytest.mark.parametrize(
+    ("language", "named", "rule", "other"),
+    [
+        ("triton", "in Triton", "@triton.jit", "load_inline"),
+        ("cuda", "in CUDA C++", "torch.utils.cpp_extension.load_inline", "riton"),
+    ],
+)
+def test_kernels_are_asked_for_in_the_language_that_the_user_names(language, named, rule, other):
+    prompts = load_prompts(language=language)
+    task = find("kernelbenchx/softmax")
+    problem = prompts.fill("problem", name="x", description="", source="y = 1", device="", shots="")
+    for text in (brief_of(task, prompts), problem):
+        assert named in text
+        assert rule in text
+        assert other not in text
+    assert named in prompts.system()
+
+
+def test_the_feedback_names_no_other_language():
+    prompts = load_prompts(language="cuda")
+    timing = {"candidate_us": 1, "eager_us": 1, "ratio": 1, "low": 1, "high": 1}
+    timings = tuple(
+        ShapeTiming(shape="M=1", bound_by=bound, **timing) for bound in get_args(Regime)
+    )
+    reviews = (
+        Review(outcome="pass", stage="perf", timings=timings),
+        Review(outcome="fail", stage="exe"),
+        Review(outcome="compile_error", stage="call"),
+    )
+    for review in reviews:
+        for said in (prompts.feedback(review, worse=None), prompts.to_diagnose(review)):
+            assert not re.search(r"riton|\btl\.", said)
+
+
+def test_an_unknown_language_is_refused():
+    with pytest.raises(UserError, match="--language 'tilelang': must be one of triton, cuda"):
+        load_prompts(language="tilelang")
 
 
 @pytest.fixture

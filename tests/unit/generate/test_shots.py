@@ -17,7 +17,7 @@ PROMPTS = load_prompts()
 
 
 def shown(name, count, text=""):
-    said = shots_of(find(name), count, PROMPTS, text=text, language="triton")
+    said = shots_of(find(name), count, PROMPTS, text=text)
     return re.findall(r"^### (\w+)$", said, re.M)
 
 
@@ -26,7 +26,7 @@ def test_each_kernel_is_of_another_category():
 
 
 def test_the_kernels_are_the_corpuss_controls():
-    said = shots_of(find("kernelbenchx/Adam"), 2, PROMPTS, text="", language="triton")
+    said = shots_of(find("kernelbenchx/Adam"), 2, PROMPTS, text="")
     (control,) = (entry for entry in ENTRIES if entry.name == "softmax")
     code = re.findall(r"```python\n(.*?)```", said, re.S)
     assert code[0].strip() == "def softmax(input, dim=-1):"
