@@ -91,6 +91,7 @@ def test_answers_become_submissions_with_labels(serve, generate, tmp_path):
         "tokens": 240,
         "answers_without_tokens": 0,
         "cost": pytest.approx(0.0008),
+        "cached": 0,
         "judge_seconds": 0.0,
     }
     answers = lines(tmp_path / "out" / "answers.jsonl")
@@ -150,6 +151,21 @@ def test_more_samples_later_cost_only_the_new_ones(serve, generate):
     ran = generate("--samples", 3, method="best_of_n")
     assert json.loads(ran.out)["answers"] == 6
     assert len(server.bodies) == 6
+
+
+def test_answers_by_content_are_paid_once_for_each_sample(serve, generate, tmp_path):
+    server = serve(lambda number, _: fenced(f"# {number}"))
+    more = ("--samples", 2, "--cache", tmp_path / "cache", "--price-prompt", 1)
+    more = (*more, "--price-completion", 1)
+    first = json.loads(generate(*more, method="best_of_n").out)
+    again = json.loads(generate(*more, method="best_of_n", out="again").out)
+    assert len(server.bodies) == 4
+    said = [
+        {x["predict"] for x in lines(tmp_path / out / "answers.jsonl")} for out in ("out", "again")
+    ]
+    assert said[0] == said[1]
+    assert len(said[0]) == 4
+    assert again["account"] == {**first["account"], "cached": 4}
 
 
 @pytest.mark.slow
@@ -511,6 +527,14 @@ def test_a_recording_needs_no_key_and_no_endpoint(kt, tmp_path, monkeypatch):
     document = json.loads(ran.out)
     assert (ran.code, document["tasks"], document["answers"]) == (0, 1, 1)
     assert lines(tmp_path / "out" / "answers.jsonl")[0]["model"] == "by hand"
+
+
+def test_a_recording_needs_no_cache(kt, tmp_path):
+    recording = tmp_path / "replies.jsonl"
+    recording.write_text(json.dumps({"task": "relu", "text": "x = 1"}) + "\n")
+    arguments = ("generate", "--method", "one_shot", "--model", f"replay:{recording}")
+    ran = kt(*arguments, "--cache", tmp_path / "cache", "--out", tmp_path / "out")
+    assert "is a recording, and costs nothing; drop one" in said_by(ran)
 
 
 def test_a_generation_is_replayed_from_its_transcript(serve, generate, kt, tmp_path):

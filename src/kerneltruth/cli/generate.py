@@ -85,6 +85,12 @@ Retries = Annotated[
 ReplyTimeout = Annotated[
     float, typer.Option("--reply-timeout", min=0.1, help="Seconds allowed for one answer.")
 ]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache", help="A folder: the same request is answered from it, and new answers kept."
+    ),
+]
 MostCalls = Annotated[
     int | None, typer.Option("--budget-calls", min=1, help="Most calls, retries included.")
 ]
@@ -161,6 +167,7 @@ def generate(
     concurrency: Concurrency = 8,
     retries: Retries = 6,
     timeout_s: ReplyTimeout = 600.0,
+    cache: Cache = None,
     calls: MostCalls = None,
     tokens: MostTokens = None,
     seconds: MostSeconds = None,

@@ -28,6 +28,8 @@ class SpendingRecord(Model, frozen=True, kw_only=True):
 
     Attributes:
         answers: of the model, diagnoses among them.
+        cached: answers that came from a cache, and were not paid again; calls, tokens and cost are
+            those of all answers.
         judge_seconds: of judging and timing answers between rounds.
     """
 
@@ -38,6 +40,7 @@ class SpendingRecord(Model, frozen=True, kw_only=True):
     tokens: int | None
     answers_without_tokens: int
     cost: Number | None
+    cached: int = 0
     judge_seconds: Number = 0.0
 
 

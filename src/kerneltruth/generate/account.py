@@ -32,9 +32,10 @@ class Account:
     """What all commands of a generation spent together.
 
     Attributes:
-        calls: requests sent, including those without an answer.
+        calls: requests sent, including those without an answer, or taken from a cache.
         unreported: answers whose tokens the endpoint did not count.
         estimated: a cautious guess of those tokens, for budgets alone.
+        cached: answers that came from a cache; they count all the same.
         judge_s: seconds of judging and timing answers between rounds.
     """
 
@@ -44,12 +45,16 @@ class Account:
     completion: int = 0
     unreported: int = 0
     estimated: int = 0
+    cached: int = 0
     judge_s: float = 0.0
 
-    def add_answer(self, tries: int, usage: Usage | None, size: int) -> None:
+    def add_answer(
+        self, tries: int, usage: Usage | None, size: int, *, cached: bool = False
+    ) -> None:
         """Count an answer; `size` is the bytes of request and answer."""
         self.calls += tries
         self.answers += 1
+        self.cached += cached
         if usage is None:
             self.unreported += 1
             self.estimated += size // BYTES_PER_TOKEN + 1
@@ -69,6 +74,7 @@ class Account:
             tokens=self.prompt + self.completion if known else None,
             answers_without_tokens=self.unreported,
             cost=cost,
+            cached=self.cached,
             judge_seconds=self.judge_s,
         )
 
@@ -129,16 +135,21 @@ class Budget:
         limit = self._limits.judge_seconds
         return limit is not None and self._account.judge_s >= limit
 
+    @property
+    def has_answers(self) -> bool:
+        """Return whether the model has answered before."""
+        return self._account.answers > 0
+
     def ends_within(self, seconds: float) -> bool:
         """Return whether the time ends within `wait_s`, so that waiting is useless."""
         return self._until is not None and self._clock() + seconds >= self._until
 
-    def settle(self, request: Request, reply: Reply | None) -> None:
+    def settle(self, request: Request, reply: Reply | None, *, cached: bool = False) -> None:
         """Record the cost of an admitted call; `reply` is None if it brought no answer."""
         self._free(request)
         if reply is not None:
             size = text_size(request.messages) + byte_count(reply.text)
-            self._account.add_answer(0, reply.usage, size)
+            self._account.add_answer(0, reply.usage, size, cached=cached)
 
     def withdraw(self, request: Request) -> None:
         """Return an admitted call that was never sent."""

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.generate.cache import AnswerCache
 from kerneltruth.generate.chat import ChatModel, Sampling
 from kerneltruth.generate.key import checked_url, key_from, shield_process
 from kerneltruth.generate.recording import PREFIX, read_recording
@@ -53,6 +54,21 @@ def open_model(options: GenerateRequest, sampling: Sampling) -> ChatModel:
         timeout_s=calling.timeout_s,
         stream=calling.stream,
     )
+
+
+def open_cache(options: GenerateRequest, sampling: Sampling) -> AnswerCache | None:
+    """Return the cache that the options name, if any; nothing is read yet.
+
+    Raises:
+        UserError: answers are recorded already.
+    """
+    folder = options.calling.cache
+    if folder is None:
+        return None
+    name = options.model or ""
+    if name.startswith(PREFIX):
+        raise UserError(f"--cache {folder}: {name} is a recording, and costs nothing; drop one")
+    return AnswerCache(folder=folder, url=address_of(options), model=name, sampling=sampling)
 
 
 def address_of(options: GenerateRequest) -> str:

@@ -24,8 +24,9 @@ from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.generate.account import Budget
 from kerneltruth.generate.answers import Chain, publish_answers, refinement
 from kerneltruth.generate.assignments import briefs_of, keys_for
+from kerneltruth.generate.cache import AnswerCache
 from kerneltruth.generate.chat import ApiError, ChatModel, Reply, Request, Sampling
-from kerneltruth.generate.connection import address_of
+from kerneltruth.generate.connection import address_of, open_cache
 from kerneltruth.generate.directory import close_generation, how_to_go_on, open_generation
 from kerneltruth.generate.key import travels_openly
 from kerneltruth.generate.prompts import Prompts, load_prompts
@@ -62,21 +63,21 @@ def generate(
     """
     with opened(options.suite, runner) as named:
         suite = named or options.suite
+        cache = open_cache(options, sampling)
         prompts = load_prompts(options.asking.templates, options.asking.language)
         keys = keys_for(suite, options.asking, model)
         briefs = briefs_of(keys, options.asking, prompts)
         manifest = _asked(options, method, sampling, model, prompts)
         path = open_generation(options.out, manifest)
         with closing(Transcript(path / TRANSCRIPT)) as transcript:
-            chains = [(key, n) for n in range(method.samples) for key in keys]
             transcript.refuse_other_briefs(briefs, path)
             reviewer = None
             if runner is not None:
                 reviewer = Reviewer(options, runner, listed_of(suite), suite)
             generation = _Generation(
-                options, method, model, prompts, transcript, briefs, chains, reviewer
+                options, method, model, prompts, transcript, briefs, reviewer, cache
             )
-            yield from _opening(options, transcript, len(chains))
+            yield from _opening(options, transcript, len(keys) * method.samples)
             try:
                 yield from generation.run()
             except KeyboardInterrupt as stop:
@@ -150,14 +151,14 @@ class _Generation:
         prompts: Prompts,
         transcript: Transcript,
         briefs: dict[str, str],
-        chains: list[Chain],
         reviewer: Reviewer | None,
+        cache: AnswerCache | None,
     ) -> None:
         self._method = method
         self._prompts = prompts
         self._transcript = transcript
         self._briefs = briefs
-        self._chains = chains
+        self._chains = [(key, n) for n in range(method.samples) for key in briefs]
         self._reviewer = reviewer
         self._prices = options.prices
         # Chains that this command cannot continue, with reasons.
@@ -172,7 +173,7 @@ class _Generation:
             retry=RetryPolicy(retries=calling.retries),
             concurrency=calling.concurrency,
             record=transcript.record,
-            answered_before=transcript.account.answers > 0,
+            cache=cache,
             seed=options.seed,
         )
 

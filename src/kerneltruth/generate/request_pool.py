@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.generate.account import Budget
+from kerneltruth.generate.cache import AnswerCache, CachedAnswer
 from kerneltruth.generate.chat import ApiError, ChatModel, Reply, Request
 
 # This many requests in a row without an answer mean that the endpoint is down.
@@ -20,13 +21,15 @@ GIVE_UP_AFTER = 5
 class Sent:
     """A request and its answer, or the error that was left after all retries.
 
-    `tries` counts all calls.
+    `tries` counts all calls. An answer from a cache counts as one call, of the seconds that it once
+    took.
     """
 
     request: Request
     answer: Reply | ApiError
     tries: int
     seconds: float
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +86,12 @@ class RequestPool:
         retry: RetryPolicy,
         concurrency: int,
         record: Callable[[Sent], None],
-        answered_before: bool = False,
+        cache: AnswerCache | None = None,
         seed: int = 0,
     ) -> None:
         """Send nothing yet.
 
-        `record` stores an outcome before it is yielded; `answered_before` says whether this model
-        has answered such requests before.
+        `record` stores an outcome before it is yielded.
         """
         self.fatal: ApiError | None = None
         self.refusal: str | None = None
@@ -99,7 +101,8 @@ class RequestPool:
         self._pace = pace
         self._retry = retry
         self._record = record
-        self._answered_before = answered_before
+        self._cache = cache
+        self._answered_before = budget.has_answers
         self._rng = random.Random(seed)
         self._errors_in_a_row = 0
         self._runner = asyncio.Runner()
@@ -144,6 +147,8 @@ class RequestPool:
                 raise
 
     async def _ask(self, request: Request) -> Outcome:
+        if self._cache is not None and (kept := self._cache.get(request)) is not None:
+            return await self._recalled(request, kept)
         began, tries = time.monotonic(), 0
         refusal = await self._refusal_of(request)
         if refusal is not None:
@@ -154,10 +159,23 @@ class RequestPool:
             seconds = time.monotonic() - began
             sent = Sent(request=request, answer=answer, tries=tries, seconds=seconds)
             if isinstance(answer, Reply):
-                return self._kept_answer(sent, answer)
+                outcome = self._kept_answer(sent, answer)
+                if self._cache is not None:
+                    self._cache.put(request, answer, seconds)
+                return outcome
             self._budget.settle(request, None)
             if not await self._may_retry(request, answer, tries):
                 return self._kept_error(sent, answer)
+
+    async def _recalled(self, request: Request, kept: CachedAnswer) -> Outcome:
+        """Take an answer from the cache: the budget admits it as a call, and the pace is free."""
+        refusal = "stopped" if self._stopped.is_set() else await self._budget.admit(request)
+        if refusal is not None:
+            if refusal != "stopped":
+                self.refusal = refusal
+            return NotSent(request=request, reason=refusal)
+        sent = Sent(request=request, answer=kept.reply, tries=1, seconds=kept.seconds, cached=True)
+        return self._kept_answer(sent, kept.reply)
 
     async def _call(self, request: Request) -> Reply | ApiError:
         self.in_flight += 1
@@ -205,7 +223,7 @@ class RequestPool:
     def _kept_answer(self, sent: Sent, reply: Reply) -> Sent:
         self._errors_in_a_row, self._answered_before = 0, True
         self._record(sent)
-        self._budget.settle(sent.request, reply)
+        self._budget.settle(sent.request, reply, cached=sent.cached)
         return sent
 
     def _kept_error(self, sent: Sent, error: ApiError) -> Sent:

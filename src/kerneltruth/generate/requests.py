@@ -17,6 +17,7 @@ class Calling:
 
     Attributes:
         url: None means OPENAI_BASE_URL, else OpenAI's own.
+        cache: a folder of answers by content; None keeps none.
     """
 
     url: str | None = None
@@ -26,6 +27,7 @@ class Calling:
     concurrency: int = 8
     retries: int = 6
     timeout_s: float = 600.0
+    cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ class ExchangeLine(Stored, frozen=True, kw_only=True):
     at: str | UnsetType = UNSET
     tries: int | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
+    cached: bool | UnsetType = UNSET
     messages: tuple[Message, ...] | UnsetType = UNSET
     reply: Reply | UnsetType = UNSET
     trouble: FailedCall | UnsetType = UNSET
@@ -154,6 +155,7 @@ class Transcript:
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             tries=sent.tries,
             seconds=round(sent.seconds, 3),
+            cached=sent.cached or UNSET,
             messages=request.messages,
         )
         if isinstance(answer, Reply):
@@ -196,7 +198,8 @@ class Transcript:
         if line.reply:
             self._keep("diagnosis" if line.kind == "diagnosis" else "answer", line, line.reply)
             size = kept.size + byte_count(line.reply.text)
-            self.account.add_answer(line.tries or 0, line.reply.usage, size)
+            cached = line.cached is True
+            self.account.add_answer(line.tries or 0, line.reply.usage, size, cached=cached)
 
 
 def _kept(data: Mapping[str, Json], path: Path) -> _StoredLine:

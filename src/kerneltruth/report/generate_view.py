@@ -75,4 +75,5 @@ def _account(account: SpendingRecord) -> Text:
         tokens = f"{sent} + {said} tokens, prompts and answers"
     cost = "" if account.cost is None else f", cost {account.cost:.4f}"
     judged = f", {account.judge_seconds:.1f} s of judging" if account.judge_seconds else ""
-    return Text(f"{account.calls} calls, {tokens}{cost}{judged}")
+    cached = f", {account.cached} of the answers from the cache" if account.cached else ""
+    return Text(f"{account.calls} calls, {tokens}{cost}{judged}{cached}")

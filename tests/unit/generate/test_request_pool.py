@@ -122,7 +122,7 @@ def test_requests_that_cannot_be_answered_spoil_all_only_if_none_ever_was(
     strange = pool_of(scripted(refused))
     list(strange.ask(wanted))
     assert strange.fatal == refused
-    known = pool_of(scripted(refused), answered_before=True)
+    known = pool_of(scripted(refused), account=Account(answers=1))
     assert all(unanswered(o) for o in known.ask(wanted))
     assert known.fatal is None
 
@@ -274,6 +274,7 @@ def test_a_cost_is_tokens_times_prices_per_million():
         "tokens": 1_500_000,
         "answers_without_tokens": 0,
         "cost": 10.5,
+        "cached": 0,
         "judge_seconds": 0.0,
     }
     assert account.document(None).cost is None

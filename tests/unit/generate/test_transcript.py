@@ -140,6 +140,15 @@ def test_a_diagnosis_is_kept_and_counts_for_the_answer_that_it_led_to(path, requ
     assert (last.prompt_tokens, last.completion_tokens, last.seconds) == (90, 9, 1.5)
 
 
+def test_an_answer_from_a_cache_is_counted_as_one_after_reading_again(path, request_of):
+    transcript = Transcript(path)
+    transcript.record(replace(answered(request_of()), cached=True))
+    transcript.record(answered(request_of(sample=1)))
+    transcript.close()
+    account = Transcript(path).account
+    assert (account.calls, account.answers, account.cached) == (2, 2, 1)
+
+
 def test_what_the_judge_took_counts_over_all_sittings(path, request_of):
     filled(path, request_of).close()
     transcript = Transcript(path)
