@@ -127,7 +127,7 @@ ShowExample = Annotated[
 
 Shots = Annotated[
     int,
-    typer.Option("--shots", min=0, help="Show so many kernels of other operators: few-shot."),
+    typer.Option("--shots", min=0, help="Show N kernels of other operators: few-shot."),
 ]
 
 GpuName = Annotated[

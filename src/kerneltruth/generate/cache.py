@@ -50,12 +50,12 @@ class AnswerCache:
 
     def get(self, request: Request) -> CachedAnswer | None:
         """Return the answer to the same request; None if there is none, or its file is damaged."""
-        asked = self._content(request)
+        content = self._content(request)
         try:
-            kept = parse(CachedAnswer, loads(self._path(asked).read_bytes()))
+            kept = parse(CachedAnswer, loads(self._path(content).read_bytes()))
         except (OSError, ValueError, UserError):
             return None
-        return kept if kept.schema == SCHEMA and kept.request == asked else None
+        return kept if kept.schema == SCHEMA and kept.request == content else None
 
     def put(self, request: Request, reply: Reply, seconds: float) -> None:
         """Keep an answer.
@@ -63,9 +63,9 @@ class AnswerCache:
         Raises:
             EnvironmentFault: it cannot be written.
         """
-        asked = self._content(request)
-        path = self._path(asked)
-        kept = CachedAnswer(request=asked, reply=reply, seconds=seconds)
+        content = self._content(request)
+        path = self._path(content)
+        kept = CachedAnswer(request=content, reply=reply, seconds=seconds)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, dumps(kept, indent=1).encode() + b"\n")
@@ -82,6 +82,6 @@ class AnswerCache:
         }
         return cast(dict[str, Json], plain(said))
 
-    def _path(self, asked: dict[str, Json]) -> Path:
-        name = content_hash(asked)
+    def _path(self, content: dict[str, Json]) -> Path:
+        name = content_hash(content)
         return self.folder / name[:2] / f"{name}.json"

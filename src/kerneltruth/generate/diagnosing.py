@@ -43,17 +43,17 @@ def next_step(
         )
     timed = sorted((t for t in turns if t.review and t.review.timings), key=rank_of)
     failed = len([*takewhile(lambda t: not t.review or not t.review.is_right, reversed(turns))])
-    # Of a failing kernel, one answer begins it and the next ones debug it.
+    # One answer begins a kernel, and the next ones debug it while it fails.
     if timed and failed % (1 + MOST_DEBUGGED) == 0:
-        shown, asked = timed[-1], _faster(timed, failed, prompts)
+        shown, request = timed[-1], _faster(timed, failed, prompts)
     else:
-        shown, asked = last, prompts.fill("apply")
+        shown, request = last, prompts.fill("apply")
     messages = (*begun, *_reviewed(shown, prompts), *_diagnosed(shown))
     return Request(
         task=task,
         sample=sample,
         round=len(turns),
-        messages=(*messages, Message(role="user", content=asked)),
+        messages=(*messages, Message(role="user", content=request)),
     )
 
 

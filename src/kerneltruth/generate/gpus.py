@@ -19,7 +19,7 @@ _RESERVED = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class GpuFacts:
     """A GPU that can be bought.
 
     Attributes:
@@ -57,8 +57,8 @@ class Gpu:
 
 _HOPPER = {"float32": 67.0, "tf32": 494.0, "float16 and bfloat16": 989.0, "float8": 1979.0}
 _AMPERE = {"float32": 19.5, "tf32": 156.0, "float16 and bfloat16": 312.0}
-GPUS: Mapping[str, Gpu] = {
-    "h100": Gpu(
+GPUS: Mapping[str, GpuFacts] = {
+    "h100": GpuFacts(
         title="NVIDIA H100 SXM",
         drivers=("NVIDIA H100 80GB HBM3",),
         target="sm_90",
@@ -68,7 +68,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=3350,
         tflops=_HOPPER,
     ),
-    "h100-pcie": Gpu(
+    "h100-pcie": GpuFacts(
         title="NVIDIA H100 PCIe",
         drivers=("NVIDIA H100 PCIe",),
         target="sm_90",
@@ -78,7 +78,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=2000,
         tflops={"float32": 51.0, "tf32": 378.0, "float16 and bfloat16": 756.0, "float8": 1513.0},
     ),
-    "h200": Gpu(
+    "h200": GpuFacts(
         title="NVIDIA H200 SXM",
         drivers=("NVIDIA H200",),
         target="sm_90",
@@ -88,7 +88,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=4800,
         tflops=_HOPPER,
     ),
-    "a100-80gb": Gpu(
+    "a100-80gb": GpuFacts(
         title="NVIDIA A100 80GB SXM",
         drivers=("NVIDIA A100-SXM4-80GB",),
         target="sm_80",
@@ -98,7 +98,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=2039,
         tflops=_AMPERE,
     ),
-    "a100-40gb": Gpu(
+    "a100-40gb": GpuFacts(
         title="NVIDIA A100 40GB",
         drivers=("NVIDIA A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB"),
         target="sm_80",
@@ -108,7 +108,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=1555,
         tflops=_AMPERE,
     ),
-    "l40s": Gpu(
+    "l40s": GpuFacts(
         title="NVIDIA L40S",
         drivers=("NVIDIA L40S",),
         target="sm_89",
@@ -118,7 +118,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=864,
         tflops={"float32": 91.6, "tf32": 183.0, "float16 and bfloat16": 362.0, "float8": 733.0},
     ),
-    "l4": Gpu(
+    "l4": GpuFacts(
         title="NVIDIA L4",
         drivers=("NVIDIA L4",),
         target="sm_89",
@@ -128,7 +128,7 @@ GPUS: Mapping[str, Gpu] = {
         gb_per_s=300,
         tflops={"float32": 30.3, "tf32": 60.0, "float16 and bfloat16": 121.0, "float8": 242.0},
     ),
-    "a10": Gpu(
+    "a10": GpuFacts(
         title="NVIDIA A10",
         drivers=("NVIDIA A10",),
         target="sm_86",

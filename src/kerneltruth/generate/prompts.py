@@ -30,7 +30,7 @@ _COMMON = frozenset({"language", "how"})
 # Each template with the other names that it may use.
 _TEMPLATES: Mapping[str, frozenset[str]] = {
     "system": frozenset(),
-    # Of a language: how its kernels are written.
+    # How kernels of a language are written.
     "triton": frozenset(),
     "cuda": frozenset(),
     "task": frozenset({*_FACTS, "example", "reference", "device", "shots"}),
@@ -49,7 +49,7 @@ _TEMPLATES: Mapping[str, frozenset[str]] = {
     # What a request for the next answer of `refine` ends with.
     "correct": frozenset(),
     "faster": frozenset(),
-    # Of `geak`: what it asks to be diagnosed, and then to be written.
+    # What `geak` asks to be diagnosed, and then to be written.
     "diagnose": frozenset(),
     "analyze": frozenset(),
     "apply": frozenset(),

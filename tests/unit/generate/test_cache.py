@@ -86,7 +86,7 @@ def test_answers_from_the_cache_wait_for_no_pace(cache, scripted, pool_of, reque
     wanted = [request_of(sample=n) for n in range(3)]
     for request in wanted:
         cache.put(request, REPLY, 1.0)
-    # Of one call in a thousand minutes, a second one would never end.
+    # At one call in a thousand minutes, a second one would never end.
     pool = pool_of(scripted("new"), cache=cache, pace=Pace(0.001))
     assert all(outcome.cached for outcome in pool.ask(wanted))
 
