@@ -262,6 +262,17 @@ def test_geak_diagnoses_what_is_wrong_and_writes_by_the_diagnosis(serve, generat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["best_of_n", "refine", "geak"])
+def test_methods_are_held_to_the_same_tokens(serve, generate, method):
+    serve(fenced(WRONG))
+    # An answer takes 120 tokens, and may take its prompt and 100 before it is there.
+    options = ("--budget-tokens", 6000, "--reply-tokens", 100, "--samples", 60, "--cases", 2)
+    document = json.loads(generate(*options, method=method, tasks=("gelu",)).out)
+    assert document["stopped"] == "tokens"
+    assert 4000 < document["account"]["tokens"] <= 6000
+
+
+@pytest.mark.slow
 def test_geak_goes_on_from_a_diagnosis(serve, generate):
     server = serve(by_geak)
     generate("--budget-calls", 2, method="geak", tasks=("gelu",))

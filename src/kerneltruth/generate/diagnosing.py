@@ -20,6 +20,7 @@ from kerneltruth.suites.replies import code_of, spoken
 MOST_SHOWN = 5
 # Attempts to debug one faster kernel; then another is begun from those that are right.
 MOST_DEBUGGED = 5
+NO_DIAGNOSIS = "I cannot say."
 
 
 def next_step(
@@ -66,15 +67,19 @@ def _reviewed(turn: Turn, prompts: Prompts) -> tuple[Message, Message]:
 
 
 def _diagnosed(turn: Turn) -> tuple[Message, ...]:
-    assert turn.diagnosis is not None
-    return (Message(role="assistant", content=spoken(turn.diagnosis.text)),)
+    # Some endpoints refuse an empty message.
+    return (Message(role="assistant", content=_words(turn) or NO_DIAGNOSIS),)
+
+
+def _words(turn: Turn) -> str:
+    return "" if turn.diagnosis is None else spoken(turn.diagnosis.text).strip()
 
 
 def _faster(timed: Sequence[Turn], failed: int, prompts: Prompts) -> str:
     """Ask for a faster kernel, beside all that are shown but the fastest, which is in sight."""
     others = [
-        prompts.version_of(turn.review, code_of(turn.reply.text), spoken(turn.diagnosis.text))
+        prompts.version_of(turn.review, code_of(turn.reply.text), _words(turn))
         for turn in timed[-MOST_SHOWN:-1]
-        if turn.review is not None and turn.diagnosis is not None
+        if turn.review is not None
     ]
     return prompts.optimize(others, failed=failed)

@@ -1,8 +1,8 @@
 """Manage the directory of a generation: the request, the transcript, and the answers.
 
 `generation.json` describes it; `exchanges.jsonl` is the transcript; `answers.jsonl` holds the
-submissions that `run --candidates` reads; for `refine`, `best.jsonl` holds each chain's best
-answer.
+submissions that `run --candidates` reads; `best.jsonl` holds each chain's best answer
+for methods that ask the judge.
 """
 
 from __future__ import annotations

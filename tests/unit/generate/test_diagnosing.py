@@ -57,6 +57,11 @@ def test_the_next_kernel_is_asked_for_with_the_diagnosis():
     assert "by that diagnosis" in contents(request)[5]
 
 
+def test_an_empty_diagnosis_is_no_empty_message():
+    silent = Turn(reply=Reply(text="x"), review=WRONG, diagnosis=Reply(text="<think>so</think> "))
+    assert contents(ask([silent]))[4] == "I cannot say."
+
+
 def test_a_kernel_that_is_not_right_is_debugged_from_the_last_answer():
     further = Review(outcome="fail", stage="exe", passed=9, cases=10)
     assert "kernel_1" in contents(ask(turns_of(further, WRONG)))[2]
