@@ -21,7 +21,7 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import find
 
-_WORD = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+|[0-9]+")
+_WORD = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+(?![a-z])|[0-9]+")
 # A shorter word of a name, such as `of`, says nothing of an operator.
 _SHORTEST = 3
 

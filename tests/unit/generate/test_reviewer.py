@@ -34,9 +34,22 @@ class OneAfterTheOther:
             assert job.timed
             ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
             right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
-            timed = Evaluation(attempt=right, perf=CandidateTimes(outcome="timed", shapes=()))
+            perf = CandidateTimes(outcome="timed", shapes=())
+            timed = Evaluation(attempt=right, perf=perf, seconds=2.0)
             assert self._lost(job, timed, "it died") is timed
             yield Done(job=job, result=timed)
+
+
+def test_the_same_source_takes_the_judges_seconds_once():
+    options = GenerateRequest(suite="kernelbenchx", method="geak", workers=1)
+    tasks = {t.name: t for t in tasks_of("kernelbenchx").values()}
+    runner = SimpleNamespace(device="cuda:0")
+    reviewer = Reviewer(options, runner, tasks, "kernelbenchx", pools=OneAfterTheOther())
+    same = [
+        Exchange(task="kernelbenchx/relu", sample=n, round=0, reply=Reply(text=ANSWER))
+        for n in range(3)
+    ]
+    assert [found.review.seconds for found in reviewer.review(same)] == [2.0, 0.0, 0.0]
 
 
 def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak():
