@@ -57,31 +57,44 @@ def _shared(share: DeviceShare | None) -> Iterator[str]:
 
 
 def _compiled(shapes: Sequence[ShapeTimes]) -> Iterator[str]:
-    found = [b for shape in shapes for b in shape.kernels.get("candidate", ()) if b.ok]
-    yield from [*dict.fromkeys(line for b in found if (line := _binary(b)))][:MOST_KERNELS]
+    """Describe each kernel; one that was compiled in several ways has ranges."""
+    found: dict[tuple[str, str], list[BinaryRecord]] = {}
+    for shape in shapes:
+        for binary in shape.kernels.get("candidate", ()):
+            if binary.ok:
+                found.setdefault((binary.kernel, binary.target), []).append(binary)
+    for (kernel, target), binaries in [*found.items()][:MOST_KERNELS]:
+        if said := "; ".join(_static(binaries)):
+            yield f"`{kernel}`, compiled for {target}: {said}"
 
 
-def _binary(binary: BinaryRecord) -> str:
-    facts = [
-        _known(binary.registers, "registers per thread"),
-        _known(binary.spills, "words per thread spilled to local memory"),
-        _known(binary.shared_bytes, "bytes of shared memory per block"),
-        _known(binary.num_warps, "warps per block"),
-    ]
-    if binary.tensor_cores is not None:
-        facts.append("uses tensor cores" if binary.tensor_cores else "uses no tensor cores")
-    fit = occupancy_of(binary)
-    if fit is not None:
-        facts.append(
-            f"{fit.warps} warps fit on a multiprocessor, {fit.share:.0%} of what it holds, limited "
-            f"by {' and '.join(fit.limited_by)}"
+def _static(binaries: Sequence[BinaryRecord]) -> Iterator[str]:
+    counts = (
+        ([b.registers for b in binaries], "registers per thread"),
+        ([b.spills for b in binaries], "words per thread spilled to local memory"),
+        ([b.shared_bytes for b in binaries], "bytes of shared memory per block"),
+        ([b.num_warps for b in binaries], "warps per block"),
+    )
+    for values, unit in counts:
+        if (known := [v for v in values if v is not None]) and len(known) == len(binaries):
+            yield f"{_range(known, '{:,}')} {unit}"
+    units = {b.tensor_cores for b in binaries}
+    if None not in units:
+        how = "" if all(units) else " in some of its variants"
+        yield f"uses tensor cores{how}" if any(units) else "uses no tensor cores"
+    fits = [fit for b in binaries if (fit := occupancy_of(b)) is not None]
+    if fits and len(fits) == len(binaries):
+        limits = dict.fromkeys(what for fit in fits for what in fit.limited_by)
+        yield (
+            f"{_range([f.warps for f in fits], '{}')} warps fit on a multiprocessor, "
+            f"{_range([f.share for f in fits], '{:.0%}')} of what it holds, limited by "
+            f"{' and '.join(limits)}"
         )
-    said = "; ".join(filter(None, facts))
-    return f"`{binary.kernel}`, compiled for {binary.target}: {said}" if said else ""
 
 
-def _known(value: int | None, unit: str) -> str:
-    return "" if value is None else f"{value:,} {unit}"
+def _range(values: Sequence[float], form: str) -> str:
+    least, most = form.format(min(values)), form.format(max(values))
+    return least if least == most else f"{least} to {most}"
 
 
 def _measured(shape: ShapeTimes) -> Iterator[str]:

@@ -84,6 +84,17 @@ def test_a_compiled_kernel_has_its_registers_spills_and_occupancy():
     )
 
 
+def test_a_kernel_that_was_compiled_in_several_ways_has_ranges():
+    other = replace(BINARY, registers=32, spills=0, num_warps=4, tensor_cores=True)
+    shape = replace(SHAPE, advice=None, kernels={"candidate": (BINARY, other, BINARY)})
+    assert facts_of(None, timed(shape)) == (
+        "`my_kernel`, compiled for sm_90: 32 to 255 registers per thread; 0 to 12 words per thread "
+        "spilled to local memory; 1,024 bytes of shared memory per block; 4 to 8 warps per block; "
+        "uses tensor cores in some of its variants; 8 to 64 warps fit on a multiprocessor, 12% to "
+        "100% of what it holds, limited by registers and warps",
+    )
+
+
 def test_launches_tell_own_kernels_from_operators():
     own = (run("k", True, 2), run("aten::mm", False), run("aten::copy_", False))
     (said,) = facts_of(fact(2, *own), timed())
