@@ -172,8 +172,8 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
     for remark in shape.advice.remarks[1:] if shape.advice else ():
         found.append(Text(f"{shape.summary}: {remark.text}"))
     for flag in (f for f in shape.flags if f != "not_graded"):
-        said = f": {_FLAGS[flag]}" if flag in _FLAGS else ""
-        found.append(Text(f"{shape.summary}: {flag}{said}", "yellow"))
+        meant = f": {_FLAGS[flag]}" if flag in _FLAGS else ""
+        found.append(Text(f"{shape.summary}: {flag}{meant}", "yellow"))
     for name, b in shape.baselines.items():
         said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the speed of light"]
         said += [b.remark] if b.remark else []
