@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kerneltruth.documents.records import InterfaceNote, Judgement, ProfileEntry
-from kerneltruth.documents.verdict import Crashed, TimedOut, Verdict
+from kerneltruth.documents.verdict import Crashed, Failed, TimedOut, Verdict
 
 _WHERE: Mapping[str, str] = {
     "published": "on the benchmark's own inputs",
@@ -50,6 +50,8 @@ def _how(verdict: Verdict) -> str:
             return "crashes"
         case TimedOut():
             return "does not return in time"
+        case Failed(kind="dtype" | "shape" | "device" as form):
+            return f"returns another {form}"
         case _:
             return "silently wrong"
 

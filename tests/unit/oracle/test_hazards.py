@@ -31,6 +31,7 @@ def broken(verdict, *, decisive=False):
         ("layouts", WRONG, "silently wrong on transposed inputs: "),
         ("specials", WRONG, "silently wrong on NaN, infinite, subnormal or huge values: "),
         ("dtypes.float16", WRONG, "silently wrong in float16: "),
+        ("dtypes.float16", Failed(kind="dtype", detail=""), "returns another dtype in float16: "),
         ("attributes.beyond", WRONG, "silently wrong with other arguments: "),
         ("empty", Crashed(signal=11, detail=""), "crashes where a dim is 0: "),
         ("shapes", TimedOut(seconds=2.0), "does not return in time at other sizes: "),
