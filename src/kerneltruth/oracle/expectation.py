@@ -30,12 +30,12 @@ class ExpectedOutput:
     """One output: the float64 reference, its rounding, and the error allowed per element.
 
     A complex output is stored as real and imaginary parts in a last dim of 2, with their `dtype`.
-    `promised` and `shape` describe what must be returned.
+    `promised_dtype` and `shape` describe what must be returned.
     """
 
     spec: Output
     dtype: str
-    promised: str
+    promised_dtype: str
     reference: torch.Tensor
     rounded: torch.Tensor
     bound: torch.Tensor | None
@@ -44,7 +44,7 @@ class ExpectedOutput:
     def shape(self) -> tuple[int, ...]:
         """The shape that must be returned."""
         shape = tuple(self.reference.shape)
-        return shape[:-1] if self.promised.startswith("complex") else shape
+        return shape[:-1] if self.promised_dtype.startswith("complex") else shape
 
     def difference(self, got: torch.Tensor) -> Difference:
         """Compare an output of the right shape and dtype."""
@@ -120,7 +120,7 @@ def expected_outputs(
             ExpectedOutput(
                 spec=spec,
                 dtype=dtype,
-                promised=spec.dtype_at(case.dtype),
+                promised_dtype=spec.dtype_at(case.dtype),
                 reference=value,
                 rounded=rounded,
                 bound=bound,

@@ -67,7 +67,7 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     outputs = expected_outputs(task, case, specs, made, policy)
     if task.wants_out(inputs.scalars):
         (only,) = outputs
-        inputs = with_out(inputs, only.shape, only.promised, case.seed)
+        inputs = with_out(inputs, only.shape, only.promised_dtype, case.seed)
     expected = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
     # Decoys of a large output take as long as its evaluations.
     return expected if made.few else replace(expected, unrefereeable=_passed_decoy(task, expected))

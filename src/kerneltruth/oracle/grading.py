@@ -31,7 +31,7 @@ from kerneltruth.tasks.spec import Task
 def spotwise(task: Task, expectation: Expectation) -> bool:
     """Whether each element of the outputs is right or wrong by itself, and can be kept alone."""
     return not _written(task, expectation) and all(
-        want.spec.compare not in ("claims", "accept") and ITEMSIZE.get(want.promised, 0) <= 8
+        want.spec.compare not in ("claims", "accept") and ITEMSIZE.get(want.promised_dtype, 0) <= 8
         for want in expectation.outputs
     )
 

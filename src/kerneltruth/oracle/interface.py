@@ -33,8 +33,8 @@ def in_promised_form(
         found.append(("shape", f"shape {shape}; expected {want.shape}"))
         if not (math.prod(shape) == math.prod(want.shape) == 1 and () in (shape, want.shape)):
             return Failed(kind="shape", detail=found[0][1], output=name)
-    if result.dtype != want.promised:
-        detail = f"dtype {result.dtype}; expected {want.promised}"
+    if result.dtype != want.promised_dtype:
+        detail = f"dtype {result.dtype}; expected {want.promised_dtype}"
         tensor = _converted(result, want) if result.dtype in DTYPES else None
         if tensor is None:
             return Failed(kind="dtype", detail=detail, output=name)
@@ -65,7 +65,7 @@ def _converted(result: TensorResult, want: ExpectedOutput) -> torch.Tensor | Non
 
     Floating-point values are rounded, as the promised dtype would have them.
     """
-    tensor, dtype = _tensor(result), DTYPES[want.promised]
+    tensor, dtype = _tensor(result), DTYPES[want.promised_dtype]
     if tensor.is_complex() and not dtype.is_complex:
         if bool((tensor.imag != 0).any()):
             return None

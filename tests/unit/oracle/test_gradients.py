@@ -14,6 +14,6 @@ def test_a_gradient_has_its_inputs_dtype_whichever_the_result_has():
     published = published_case(task, seed=0, device="cpu")
     case = published.with_attributes(**{CALL: BACKWARD, "dtype": "torch.float64"})
     (output,) = expect(task, case, Policy()).outputs
-    assert (output.dtype, output.promised) == ("float32", "float32")
+    assert (output.dtype, output.promised_dtype) == ("float32", "float32")
     # PyTorch computes in float64 and rounds once.
     assert not output.rejects(output.reference.to(torch.float32))

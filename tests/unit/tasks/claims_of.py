@@ -15,7 +15,7 @@ def broken_by(task, inputs, outputs, scalars, *, reference=None, dtype="float32"
     given = Inputs(order=tuple(inputs), tensors=dict(inputs), scalars=dict(scalars))
     expected = tuple(
         ExpectedOutput(
-            spec=spec, dtype=dtype, promised=dtype, reference=r, rounded=r.float(), bound=None
+            spec=spec, dtype=dtype, promised_dtype=dtype, reference=r, rounded=r.float(), bound=None
         )
         for spec, r in zip(task.outputs, reference, strict=False)
     )

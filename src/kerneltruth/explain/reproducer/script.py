@@ -233,7 +233,7 @@ def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any
     value = output.rounded if exact else output.reference
     return {
         **data_of(value),
-        "output_dtype": output.promised,
+        "output_dtype": output.promised_dtype,
         "bound": bound,
         "in_place": output.spec.name if output.spec.name in written else None,
         "judged": output.spec.compare != "claims",
