@@ -103,8 +103,11 @@ def main() -> int:
             if chosen.only and call.name not in chosen.only:
                 continue
             entry = f"judged_{call.name}:{call.name}"
-            report = judge.check(package, entry=entry, reference=reference, seed=0)
-            rows.append(row(call, report))
+            try:
+                made = row(call, judge.check(package, entry=entry, reference=reference, seed=0))
+            except kt.UserError as error:
+                made = [call.library, call.name, "not judged", 0, "", "", str(error)]
+            rows.append(made)
             print(*rows[-1], sep=" | ", flush=True)
     count = Counter(line[2] for line in rows)
     lines = [f"{len(rows)} functions: {', '.join(f'{n} {v}' for v, n in count.most_common())}.", ""]

@@ -121,10 +121,8 @@ def inputs():
     batch, heads, kv, seq, dim = 2, 4, 2, 12, 32
     angles = torch.arange(seq)[:, None] * 10000.0 ** (-torch.arange(0, dim, 2) / dim)
     angles = torch.cat((angles, angles), -1)[None]
-    return (
-        (torch.randn(batch, heads, seq, dim), torch.randn(batch, kv, seq, dim), angles.cos(),
-        angles.sin()),
-    )
+    q, k = torch.randn(batch, heads, seq, dim), torch.randn(batch, kv, seq, dim)
+    return q, k, angles.cos(), angles.sin()
 """,
     "kl_div": """
 def kl_div(x, target):

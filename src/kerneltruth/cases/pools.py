@@ -167,7 +167,7 @@ def _pool(
 
 def _factors(spec: TensorSpec, scope: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the factors that keep a whole draw's properties."""
-    if spec.kind in ("stochastic", "log_stochastic", "mask"):
+    if spec.kind in ("stochastic", "log_stochastic", "normalized", "mask"):
         return ()
     return _NEAR_ONE if spec.form and evaluate(spec.form, scope) == "near_one" else _FACTORS
 

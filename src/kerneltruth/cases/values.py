@@ -208,11 +208,22 @@ def _rows(x: Tensor, kind: str, amplitude: float) -> Tensor:
             return _stochastic(x, amplitude)
         case "log_stochastic":
             return _stochastic(x, amplitude).log()
+        case "normalized":
+            return _normalized(x)
         case "halves":
             first = x[..., : (count + 1) // 2]
             return torch.cat((first, first), -1)[..., :count]
         case _:
             return x[..., ::2].repeat_interleave(2, -1)[..., :count]
+
+
+def _normalized(x: Tensor) -> Tensor:
+    """Scale rows to length 1; one without a direction gets equal elements."""
+    given = torch.nan_to_num(x, nan=0.0, posinf=1.0, neginf=-1.0)
+    # Squares of subnormal or huge values would leave the range of float64.
+    largest = given.abs().amax(-1, keepdim=True) if given.shape[-1] else given
+    given = torch.where(largest == 0, 1.0, given / largest)
+    return given / given.square().sum(-1, keepdim=True).sqrt()
 
 
 def _stochastic(x: Tensor, amplitude: float) -> Tensor:

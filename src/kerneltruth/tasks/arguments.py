@@ -32,6 +32,7 @@ KINDS = {
     "triu": "the case's dtype, zero below the diagonal of the last two dims",
     "stochastic": "the case's dtype, no negative values, each row of the last dim sums to 1",
     "log_stochastic": "the case's dtype, logarithms of such a row",
+    "normalized": "the case's dtype, each row of the last dim has length 1",
     "halves": "the case's dtype, the second half of each row of the last dim repeats the first",
     "pairs": "the case's dtype, each element of the last dim stands twice in a row",
     "weight": "the case's dtype, of the size that a constructor gives: see `span`",
@@ -62,7 +63,7 @@ MATRIX_KINDS = (
     "matrix",
 )
 # Kinds whose elements depend on each other within a row of the last dim.
-ROW_KINDS = ("stochastic", "log_stochastic", "halves", "pairs")
+ROW_KINDS = ("stochastic", "log_stochastic", "normalized", "halves", "pairs")
 _WORKING = (
     *(
         "real",

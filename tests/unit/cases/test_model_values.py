@@ -48,6 +48,15 @@ def test_logarithms_of_a_distribution_are_finite_and_sum_to_one(recipe):
     assert float(values.logsumexp(-1).abs().max()) < 1e-5
 
 
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_normalized_rows_have_length_one_and_their_direction_from_the_recipe(recipe):
+    spec = TensorSpec(name="k", dims=("5", "33"), kind="normalized")
+    values = drawn(spec, (5, 33), recipe).double()
+    assert float((values.norm(dim=-1) - 1).abs().max()) < 1e-6
+    if recipe == "normal":
+        assert float(values.std()) > 0.1
+
+
 @pytest.mark.parametrize("count", [1, 7, 12])
 @pytest.mark.parametrize("recipe", ["uniform", "nan_injected", "constant_rows"])
 def test_rows_repeat_halves_or_pairs_in_every_size(recipe, count):

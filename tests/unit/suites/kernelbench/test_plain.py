@@ -150,6 +150,7 @@ def test_offsets_and_permutations_are_told_from_draws(made, arranged):
         ("torch.eye(30) * 2", "symmetric"),
         ("torch.randn(8, 30).softmax(-1)", "stochastic"),
         ("torch.randn(8, 30).log_softmax(-1)", "log_stochastic"),
+        ("torch.nn.functional.normalize(torch.randn(8, 30), dim=-1)", "normalized"),
         ("torch.randn(8, 15).repeat(1, 2)", "halves"),
         ("torch.randn(8, 15).repeat_interleave(2, -1)", "pairs"),
         ("torch.randn(8, 1).repeat(1, 30)", None),

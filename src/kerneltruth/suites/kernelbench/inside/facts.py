@@ -330,6 +330,9 @@ def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, A
             and (t <= 0).all()
             and (t.double().logsumexp(-1).abs() < 1e-2).all()
         ),
+        "normalized": lambda t: (
+            t.ndim > 0 and t.shape[-1] > 1 and ((t.double().norm(dim=-1) - 1).abs() < 1e-2).all()
+        ),
         "halves": lambda t: _repeats(t) and torch.equal(*t.chunk(2, -1)),
         "pairs": lambda t: _repeats(t) and torch.equal(t[..., ::2], t[..., 1::2]),
         "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
