@@ -4,6 +4,7 @@ Without Chromium, its driver or selenium the tests are skipped, visibly. `CHROMI
 `CHROMEDRIVER` name other programs.
 """
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -100,6 +101,17 @@ def untimed(tmp_path_factory):
     """A page of a run without a GPU."""
     folder = tmp_path_factory.mktemp("untimed")
     return made(folder, write_run(folder / "run", attempts=120, timed=False))
+
+
+@pytest.fixture(scope="session")
+def unlabelled(tmp_path_factory):
+    """A page of a run whose attempts say neither who made them nor which they are."""
+    folder = tmp_path_factory.mktemp("unlabelled")
+    run = write_run(folder / "run", attempts=40)
+    log = run / "results.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps({**line, "labels": {}}) + "\n" for line in lines))
+    return made(folder, run)
 
 
 @pytest.fixture(scope="session")

@@ -217,7 +217,7 @@ def _line(
         "stages": stages,
     }
     if failure is not None:
-        line["finding"] = write_finding(folder, rng, line, failure, nasty)
+        line["finding"] = write_finding(folder, rng, line, failure, nasty, number)
         line["tags"] = [t for k, tags, _ in TOLD if k == verdict.get("kind") for t in tags]
     if draw("check", origin) < 0.6 and verdict["verdict"] in ("pass", "fail"):
         line["peer_checks"] = {

@@ -34,6 +34,7 @@ def write_finding(
     line: dict[str, Any],
     failure: dict[str, Any],
     nasty: str,
+    number: int,
 ) -> str:
     case = failure["case"]
     name = f"{line['task'].replace('/', '-')}-{line['key'][-12:]}"
@@ -78,6 +79,9 @@ def write_finding(
         "schema": 1,
     }
     (folder / "findings" / f"{name}.json").write_text(json.dumps(document, indent=2))
+    if number % 5 == 0:
+        script = folder / "findings" / f"{name}.py"
+        script.write_text(f'"""Shows {name}."""\n')
     return f"{name}.json"
 
 

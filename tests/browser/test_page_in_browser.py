@@ -184,6 +184,32 @@ def test_a_finding_shows_its_case_its_picture_its_source_and_how_to_replay_it(vi
     assert len(visit.texts("#sheet .code tr")) > 5
 
 
+def test_answers_without_labels_are_told_apart_by_their_files(chromium, unlabelled):
+    visit = Visit(chromium, unlabelled.address)
+    files = visit.texts("[data-listing=attempts] tbody td.file")
+    origins = [r.origin for r in unlabelled.material.study.answers]
+    assert [text.removeprefix("file ") for text in files] == origins[:20]
+
+
+def test_an_attempt_shows_its_profile(visit):
+    visit.open("findings")
+    rows = visit.texts("#sheet [aria-label=Profile] tbody tr")
+    assert rows[1].split("\t") == ["shapes", "broken", "3 held", "the contract"]
+
+
+@pytest.mark.slow
+def test_a_script_beside_a_finding_is_on_the_page(visit, study):
+    finding, script = next(iter(study.material.scripts.items()))
+    number = next(
+        i for i, r in enumerate(study.material.study.attempts) if (r.run, r.finding) == finding
+    )
+    visit.run("location.hash = arguments[0]", f"attempt={number}")
+    visit.sheet()
+    assert "The script that shows it" in visit.text("#sheet .body")
+    visit.click("#sheet details summary")
+    assert script.strip() in visit.text("#sheet details")
+
+
 @pytest.mark.slow
 def test_most_findings_have_a_map_of_the_output_and_the_worst_element(visit):
     visit.filter(verdict="value", counted="every attempt")

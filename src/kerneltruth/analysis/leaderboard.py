@@ -166,7 +166,7 @@ def _ranked(
     return replace(score, first=1 + better, last=len(rivals) - worse, tied=tied)
 
 
-def best_kernels(results: Sequence[Result], *, most: int = 3) -> dict[str, tuple[BestKernel, ...]]:
+def best_kernels(results: Sequence[Result], *, most: int = 5) -> dict[str, tuple[BestKernel, ...]]:
     """Return each task's fastest right kernels, and those tied with the fastest.
 
     Results must be of one device; the same source counts once, however often it was made.

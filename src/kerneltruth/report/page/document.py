@@ -175,8 +175,9 @@ def _title(runs: Sequence[AnalyzedRun]) -> str:
 def _details(material: PageMaterial) -> Iterator[AttemptDetail]:
     study = material.study
     for r in study.attempts:
-        finding = material.findings.get((r.run, r.finding or ""))
-        yield attempt_detail(r, study.runs[r.run].path, finding)
+        name = (r.run, r.finding or "")
+        finding, script = material.findings.get(name), material.scripts.get(name)
+        yield attempt_detail(r, study.runs[r.run].path, finding, script=script)
 
 
 def _said(material: PageMaterial) -> list[str]:

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kerneltruth.analysis.results import Ratio, Result, TimedShape
+from kerneltruth.analysis.results import Obliged, Ratio, Result, TimedShape
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import ErrorMap, ErrorStats, Finding
 from kerneltruth.report.page.wording import (
     DASH,
     between,
+    count,
     figures,
     label,
     microseconds,
@@ -89,6 +90,16 @@ class FindingDetail(Struct, frozen=True, kw_only=True):
     commands: Sequence[tuple[str, str]]
     where: str
     bounds: str
+    script: str | None
+
+
+class ObligationDetail(Struct, frozen=True, kw_only=True, array_like=True):
+    """How an obligation ended, in words; `held` is empty where no case held."""
+
+    name: str
+    status: str
+    held: str
+    asked: str
 
 
 class AttemptDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,13 +112,21 @@ class AttemptDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     checks: Mapping[str, str] = field(default_factory=dict)
     same_as: str | None = None
     stages: tuple[tuple[str, str], ...] = ()
+    profile: tuple[ObligationDetail, ...] = ()
+    not_applicable: tuple[str, ...] = ()
     shapes: tuple[ShapeDetail, ...] = ()
     source_path: str = ""
     finding: FindingDetail | None = None
 
 
-def attempt_detail(result: Result, run_path: str, finding: Finding | None) -> AttemptDetail:
-    """Say everything about an attempt that its row does not."""
+def attempt_detail(
+    result: Result, run_path: str, finding: Finding | None, *, script: str | None = None
+) -> AttemptDetail:
+    """Say everything about an attempt that its row does not.
+
+    `script` is the finding's, where `minimize` has written one.
+    """
+    ended = result.profile.items()
     return AttemptDetail(
         detail=_text(result.detail),
         language=result.language or None,
@@ -116,9 +135,20 @@ def attempt_detail(result: Result, run_path: str, finding: Finding | None) -> At
         checks={label(name): label(says) for name, says in sorted(result.checks.items())},
         same_as=label(result.same_as) if result.same_as else None,
         stages=tuple((stage, visible(getattr(result, stage))) for stage in STAGES),
+        profile=tuple(_obliged(n, o) for n, o in ended if o.status != "not_applicable"),
+        not_applicable=tuple(label(n) for n, o in ended if o.status == "not_applicable"),
         shapes=tuple(map(_shape, result.timing.shapes)) if result.timing else (),
         source_path=visible(f"{run_path}/candidates/{result.sha256}.py"),
-        finding=None if finding is None else _finding(result, run_path, finding),
+        finding=None if finding is None else _finding(result, run_path, finding, script),
+    )
+
+
+def _obliged(name: str, found: Obliged) -> ObligationDetail:
+    return ObligationDetail(
+        name=label(name),
+        status=found.status.replace("_", " "),
+        held=f"{count(found.cases)} held" if found.cases else "",
+        asked="the contract" if found.decisive else "the prompt" if found.promised else "",
     )
 
 
@@ -148,7 +178,7 @@ def _against(name: str, ratio: Ratio) -> TimedAgainst:
     )
 
 
-def _finding(result: Result, run_path: str, finding: Finding) -> FindingDetail:
+def _finding(result: Result, run_path: str, finding: Finding, script: str | None) -> FindingDetail:
     path = shlex.quote(visible(f"{run_path}/findings/{result.finding}"))
     where, stats = finding.environment, finding.stats
     return FindingDetail(
@@ -163,6 +193,7 @@ def _finding(result: Result, run_path: str, finding: Finding) -> FindingDetail:
         ],
         where=visible(", ".join(f"{name} {where[key]}" for key, name in WHERE if where.get(key))),
         bounds=f"{visible(finding.bounds)}{', TF32 admitted' if finding.tf32 else ''}",
+        script=script,
     )
 
 
@@ -239,10 +270,10 @@ def _worst_cell(picture: ErrorMap, stats: ErrorStats | None) -> tuple[int, int] 
 
 def _errors(stats: ErrorStats) -> ErrorSpread:
     named = (
-        ("half of all elements", _number(stats.p50_abs)),
-        ("90%", _number(stats.p90_abs)),
-        ("99%", _number(stats.p99_abs)),
-        ("the largest", _number(stats.max_abs)),
+        ("error of half of all elements, at most", _number(stats.p50_abs)),
+        ("error of 90%, at most", _number(stats.p90_abs)),
+        ("error of 99%, at most", _number(stats.p99_abs)),
+        ("largest error", _number(stats.max_abs)),
     )
     return ErrorSpread(
         wrong=stats.num_exceeding,

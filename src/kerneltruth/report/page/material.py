@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
@@ -17,6 +17,7 @@ from kerneltruth.runs.findings import load_finding
 
 # Sources beyond this are not read: the page would not hold them, compressed as they are.
 MOST_SOURCE_BYTES = 256 * 2**20
+MOST_SCRIPT_BYTES = 2**17
 MOST_NOTES = 5
 
 
@@ -25,7 +26,7 @@ class PageMaterial:
     """What lies in runs: their results, findings and sources.
 
     Attributes:
-        findings: by run number and file name.
+        findings: by run number and file name; likewise `scripts`, which `minimize` wrote.
         sources: by hash; those of findings, and of the rounds before them, come first.
     """
 
@@ -33,6 +34,7 @@ class PageMaterial:
     findings: dict[tuple[int, str], Finding]
     sources: dict[str, str]
     notes: tuple[str, ...]
+    scripts: dict[tuple[int, str], str] = field(default_factory=dict)
 
 
 def check_out(out: Path) -> None:
@@ -62,6 +64,7 @@ def collect(paths: Iterable[Path], *, kept: str = "best", only: Selection = ALL)
         study=study,
         findings=findings,
         sources=sources,
+        scripts=_scripts(study, findings),
         notes=(*unread, *missing),
     )
 
@@ -86,6 +89,16 @@ def _findings(study: Study) -> tuple[dict[tuple[int, str], Finding], list[str]]:
         except UserError as error:
             unread.append(str(error))
     return found, unread
+
+
+def _scripts(study: Study, findings: Iterable[tuple[int, str]]) -> dict[tuple[int, str], str]:
+    """Read the scripts that lie beside findings."""
+    found: dict[tuple[int, str], str] = {}
+    for run, name in findings:
+        path = (Path(study.runs[run].path) / "findings" / Path(name).name).with_suffix(".py")
+        if path.is_file() and path.stat().st_size <= MOST_SCRIPT_BYTES:
+            found[run, name] = path.read_bytes().decode("utf-8", "replace")
+    return found
 
 
 def _sources(study: Study) -> tuple[dict[str, str], list[str]]:

@@ -121,6 +121,12 @@ def test_the_leaderboard_shows_the_best_kernels_with_ties():
     ]
 
 
+def test_the_five_fastest_kernels_of_a_task_are_listed():
+    results = [result(speedup=7.0 - i, sample=i, sha256=str(i) * 64) for i in range(6)]
+    (best,) = page_document(material_of(*results), ranks=True).best
+    assert [k.attempt for k in best.rows[0].cells[0].kernels] == [0, 1, 2, 3, 4]
+
+
 def test_every_torch_only_answer_is_marked_and_no_other():
     found = table(*(result(language=w, sample=i) for i, w in enumerate(("torch-only", "triton"))))
     assert [bool(f & PLAIN) for f in found.columns["flags"]] == [True, False]

@@ -4,6 +4,7 @@ import math
 
 from page_material import result
 
+from kerneltruth.analysis.results import Obliged
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import CandidateRef, Digests, ErrorMap, ErrorStats, Finding
@@ -75,7 +76,7 @@ def test_a_worst_index_of_another_shape_marks_no_cell():
 
 def test_errors_that_were_not_measured_are_left_out():
     errors = told().errors
-    assert errors.quantiles == [("the largest", "inf")]
+    assert errors.quantiles == [("largest error", "inf")]
     assert errors.ratio is None
     assert errors.share == "0.4%"
 
@@ -94,6 +95,22 @@ def test_an_attempt_without_a_finding_has_its_times():
             outcome="",
         )
     ]
+
+
+def test_each_obligation_says_how_it_ended_and_who_asks_it():
+    profile = {
+        "published": Obliged("held", cases=3),
+        "layouts.beyond": Obliged("broken", promised=False, decisive=False),
+        "shapes": Obliged("not_tried", decisive=False),
+        "gradients": Obliged("not_applicable"),
+    }
+    detail = attempt_detail(result(profile=profile), "runs/a", None)
+    assert plain(detail.profile) == [
+        ["published", "held", "3 held", "the contract"],
+        ["layouts.beyond", "broken", "", ""],
+        ["shapes", "not tried", "", "the prompt"],
+    ]
+    assert detail.not_applicable == ("gradients",)
 
 
 def test_what_has_nothing_to_say_is_not_written():

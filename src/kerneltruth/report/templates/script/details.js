@@ -50,6 +50,8 @@ function sheetParts(attempt, detail) {
     parts.push(heading("See it again"), ...finding.commands.map(commandView),
       noted(`Judged ${finding.where}; bounds: ${finding.bounds}. Finding ${finding.id}.`));
   }
+  if (finding?.script) parts.push(el("details", {}, el("summary", {}, "The script that shows it"), sourceView(finding.script)));
+  if (detail.profile) parts.push(heading("Profile"), ...profileView(detail));
   if (detail.shapes) parts.push(heading("Times"), timesView(detail.shapes));
   parts.push(heading("Source"));
   return parts;
@@ -111,6 +113,19 @@ function commandView([what, command]) {
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
   return el("div", {}, noted(`To ${what}:`), el("div", {class: "command"}, code, button));
+}
+
+const ENDED = {held: "pass", broken: "fail", refused: "broken"};
+
+function profileView({profile, not_applicable: others}) {
+  const rows = profile.map(([name, status, held, asked]) => el("tr", {}, el("th", {scope: "row"}, name),
+    el("td", {}, el("span", {class: `verdict ${ENDED[status] || "unknown"}`}, status)),
+    el("td", {}, held), el("td", {}, asked)));
+  const head = ["obligation", "ended", "cases", "asked by"].map((name) => el("th", {scope: "col"}, name));
+  const table = el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Profile"},
+    el("table", {class: "facts"}, el("caption", {class: "away"}, "How each obligation ended"),
+      el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)));
+  return [table, ...(others ? [noted(`Not applicable: ${others.join(", ")}.`)] : [])];
 }
 
 function timesView(shapes) {

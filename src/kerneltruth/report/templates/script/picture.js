@@ -31,7 +31,7 @@ function pictureView(picture) {
 
 function errorsView(errors) {
   const share = errors.count ? errors.wrong / errors.count : 0;
-  const rows = errors.quantiles.map(([name, value]) => [`error of ${name}, at most`, value]);
+  const rows = [...errors.quantiles];
   if (errors.ratio !== null) rows.push(["worst error, in bounds", `${errors.ratio} times the bound`]);
   if (errors.relative !== null) rows.push(["largest relative error", errors.relative]);
   if (errors.ulp !== null) rows.push(["largest distance in ULP", errors.ulp]);

@@ -33,6 +33,7 @@ const SHOWN = {
   category: {label: "category", value: (i) => DATA.categories[categoryOf(i)]},
   method: {label: "method", value: methodName},
   which: {label: "which", value: (i) => (COLUMN.sample[i] ?? 0) * 1000 + (COLUMN.round[i] ?? 0), text: whichOne, kind: "brief"},
+  file: {label: "file", value: (i) => COLUMN.origin[i], kind: "file"},
   verdict: {label: "verdict", value: (i) => `${verdictName(i)} ${DATA.kinds[COLUMN.kind[i]] || ""}`, node: verdictBadge},
   said: {label: "what is wrong", value: (i) => COLUMN.said[i], kind: "prose"},
   checks: {label: "passed by", value: (i) => checksPassing(i).length, text: (i) => checksPassing(i).join(", "), kind: "checks"},
@@ -44,10 +45,12 @@ const SHOWN = {
   ownTime: {label: "own kernels' time", number: true, value: (i) => COLUMN.own_time[i],
     text: (i) => (COLUMN.own_time[i] === null ? "" : percent(COLUMN.own_time[i]))},
 };
+// What tells the answers of a method to a task apart; without labels, only the file does.
+const WHICH = [COLUMN.sample, COLUMN.round].some((column) => column.some((n) => n !== null)) ? "which" : "file";
 const LISTED = {
-  illusions: ["task", "method", "which", "verdict", "said", "checks"],
-  findings: ["task", "category", "method", "which", "verdict", "said"],
-  attempts: ["task", "category", "method", "which", "verdict", "cases", "speed", "efficiency",
+  illusions: ["task", "method", WHICH, "verdict", "said", "checks"],
+  findings: ["task", "category", "method", WHICH, "verdict", "said"],
+  attempts: ["task", "category", "method", WHICH, "verdict", "cases", "speed", "efficiency",
     ...(COLUMN.own_time.some((share) => share !== null) ? ["ownTime"] : [])],
 };
 
