@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from kerneltruth.documents.exports import seal_of
@@ -167,3 +168,17 @@ def test_a_suite_that_the_file_does_not_hold_is_named(kt, finding, tmp_path):
     finding.write_text(json.dumps(data))
     ran = kt("export", finding, "-o", tmp_path, "--json")
     assert json.loads(ran.out)["needs"] == "tasks:/home/ada/my_tasks.py"
+
+
+def test_a_replay_writes_the_error_of_each_element(kt, finding, tmp_path):
+    ran = kt("replay", finding, *ON_CPU, "--errors", tmp_path / "errors", "--json")
+    assert ran.code == 0, ran.err
+    (result,) = json.loads(ran.out)["results"]
+    arrays = np.load(tmp_path / "errors" / f"{finding.stem}.npz")
+    assert int(arrays["out.wrong"].sum()) == load_finding(finding).stats.num_exceeding
+    assert np.nanmax(arrays["out.error"]) == load_finding(finding).stats.max_abs
+    picture = tmp_path / "errors" / f"{finding.stem}.out.svg"
+    assert picture.read_text().startswith("<svg ")
+    assert result["errors"] == [str(tmp_path / "errors" / f"{finding.stem}.npz"), str(picture)]
+    (again,) = json.loads(kt("replay", finding, *ON_CPU, "--json").out)["results"]
+    assert again["errors"] is None

@@ -21,6 +21,12 @@ def replay(
     from_snapshot: Annotated[
         bool, typer.Option("--from-snapshot", help="Use the stored inputs, not the seed.")
     ] = False,
+    errors: Annotated[
+        Path | None,
+        typer.Option(
+            "--errors", help="The folder for each element's error: arrays (.npz), heat maps (.svg)."
+        ),
+    ] = None,
     obligation: Annotated[
         str | None,
         typer.Option("--obligation", help="Only findings that break this one, such as shapes."),

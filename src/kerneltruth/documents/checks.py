@@ -137,7 +137,12 @@ class ChecksDocument(Model, frozen=True, kw_only=True):
 
 
 class ReplayResult(Model, frozen=True, kw_only=True):
-    """One finding replayed; `verdict` is null if it did not run."""
+    """One finding replayed; `verdict` is null if it did not run.
+
+    Attributes:
+        errors: files with the errors of each element; null if none were asked for, and empty where
+            no output of the right form came back.
+    """
 
     finding: str
     id: str
@@ -151,6 +156,7 @@ class ReplayResult(Model, frozen=True, kw_only=True):
     output: str
     reproduced: bool
     reason: str
+    errors: tuple[str, ...] | None = None
 
 
 class ReplayDocument(Model, frozen=True, kw_only=True):

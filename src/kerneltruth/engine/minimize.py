@@ -106,7 +106,7 @@ def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict
         UserError: it is not bad.
     """
     expectation = session.cache.get(session.task, finding.case)
-    verdict, _ = judge_again(session, finding, expectation)
+    verdict = judge_again(session, finding, expectation).verdict
     if isinstance(verdict, UnsupportedHere | Infra):
         raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
     if not is_bad(verdict):

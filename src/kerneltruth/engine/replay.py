@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +16,14 @@ from kerneltruth.engine.devices import begin, choose_device, new_runner
 from kerneltruth.engine.requests import Events, ReplayRequest, Step
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
+from kerneltruth.engine.written_errors import write_errors
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import load_verdict
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.expectation_builder import ExpectationCache
-from kerneltruth.oracle.judge import is_of_form
+from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
@@ -114,9 +115,11 @@ def _replay(
     elif finding.digests.inputs and result.inputs == "differ":
         return records.replace(result, reason=_what_differs(finding, expectation))
     with CandidateSession(task, candidate, runner, cache, deadline_s=request.deadline_s) as session:
-        verdict, digest = judge_again(session, finding, expectation)
-    output = _output(finding, digest, now)
+        again = judge_again(session, finding, expectation)
+    verdict, output = again.verdict, _output(finding, again.digest, now)
     reason = _why_not_reproduced(finding, verdict, output)
+    folder = request.errors
+    errors = folder and write_errors(folder, finding, expectation, again.ruling)
     return records.replace(
         result,
         verdict=verdict.word,
@@ -124,6 +127,7 @@ def _replay(
         output=output,
         reproduced=not reason,
         reason=reason,
+        errors=errors,
     )
 
 
@@ -180,13 +184,25 @@ def _kind(verdict: Verdict) -> FailKind | None:
     return verdict.kind if isinstance(verdict, Failed) else None
 
 
-def judge_again(
-    session: CandidateSession, finding: Finding, expectation: Expectation
-) -> tuple[Verdict, str | None]:
-    """Return the verdict on a finding's case, as the session gave it, and the output's digest."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rejudged:
+    """A finding's case judged again; `ruling` is of its call, None where there was none."""
+
+    verdict: Verdict
+    ruling: Ruling | None = None
+
+    @property
+    def digest(self) -> str | None:
+        """The output's digest; None without one."""
+        outputs = self.ruling.outputs if self.ruling else ()
+        return tensors_digest(outputs) if outputs else None
+
+
+def judge_again(session: CandidateSession, finding: Finding, expectation: Expectation) -> Rejudged:
+    """Judge a finding's case as the session gave it."""
     not_loaded = load_verdict(session)
     if not_loaded is not None:
-        return not_loaded, None
+        return Rejudged(verdict=not_loaded)
     ruling, observation, _ = session.call(expectation, config=finding.config)
     verdict = ruling.with_form if is_of_form(finding.verdict) else ruling.verdict
     if isinstance(finding.verdict, CompileError) and session.runner.targets:
@@ -199,8 +215,7 @@ def judge_again(
         cases = generate(session.task, seed=0, count=_IN_BETWEEN, device=session.runner.device)
         others = (session.cache.get(session.task, case) for case in cases)
         verdict = seen_again(session, finding.verdict, expectation, others) or verdict
-    digest = tensors_digest(ruling.outputs) if ruling.outputs else None
-    return verdict, digest
+    return Rejudged(verdict=verdict, ruling=ruling)
 
 
 def _from_snapshot(

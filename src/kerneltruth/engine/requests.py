@@ -225,12 +225,14 @@ class ReplayRequest(EngineRequest[ReplayDocument]):
 
     Attributes:
         from_snapshot: whether the stored inputs are used, not those that the seed gives.
+        errors: the folder for the errors of each element, as arrays and pictures; None for none.
         suite: a suite that a user brings along, if it is not where findings were made.
     """
 
     paths: tuple[Path, ...]
     obligation: str | None = None
     from_snapshot: bool = False
+    errors: Path | None = None
     suite: str | None = None
     device: str = "auto"
     deadline_s: float = 20.0

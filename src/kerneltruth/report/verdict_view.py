@@ -204,6 +204,9 @@ def replay_view(document: ReplayDocument) -> RenderableType:
         if result.reason:
             said += f": {result.reason}"
         table.add_row(result.id, Text(state, style=style), said)
+        if result.errors is not None:
+            files = ", ".join(result.errors)
+            table.add_row("", "", files or "no errors: no output of the right form came back")
     count = f"{document.reproduced} of {document.findings} reproduced on {document.device}"
     table.add_row("", "", count)
     return table

@@ -24,7 +24,7 @@ def map_of(values: Values) -> ErrorMap:
     wrong = values.wrong
     across = wrong.shape[-1] if wrong.dim() else 1
     folded = wrong.reshape(-1, across) if across else wrong.reshape(0, 1)
-    down, columns = _parts(folded.shape[0], MOST_DOWN), _parts(folded.shape[1], MOST_ACROSS)
+    down, columns = parts_of(folded.shape[0], MOST_DOWN), parts_of(folded.shape[1], MOST_ACROSS)
     cells = _summed(_summed(folded.to(torch.float64), down, 0), columns, 1)
     counts = torch.outer(_lengths(down), _lengths(columns))
     return ErrorMap(
@@ -34,8 +34,8 @@ def map_of(values: Values) -> ErrorMap:
     )
 
 
-def _parts(size: int, most: int) -> list[int]:
-    """Return where each part begins and the last one ends: equal parts, up to rounding."""
+def parts_of(size: int, most: int) -> list[int]:
+    """Return where each of at most so many equal parts begins, and the last one ends."""
     parts = min(size, most)
     return [size * i // parts for i in range(parts + 1)] if parts else [0]
 
