@@ -152,10 +152,12 @@ def number(value: float | None, said: Callable[[float], str] = figures) -> Value
 
 
 def share(rate: RateRecord, *, part: str | None = None, unknown: str = DASH) -> ValueCell:
-    """Show a rate with its counts; `unknown` where it has no share."""
+    """Show a rate with its counts; `unknown` alone where it was not tried."""
     untried = rate.rate is None and rate.denominator
     said = unknown if untried else percent(rate.rate)
-    return _bar(rate, rate.rate, text=said, counts=share_said(rate), part=part)
+    # A count of 0 beside what was not tried would look measured.
+    counts = "" if untried else share_said(rate)
+    return _bar(rate, rate.rate, text=said, counts=counts, part=part)
 
 
 def share_estimate(mean: EstimateRecord, *, counts: str) -> ValueCell:

@@ -31,6 +31,7 @@ from kerneltruth.report.page.rates import (
     tiles,
 )
 from kerneltruth.report.page.rounds import RoundsPart, rounds_part
+from kerneltruth.report.page.sentences import sentences
 from kerneltruth.report.page.speed import SpeedPart, efficiency_table, speed_parts
 from kerneltruth.report.page.survival import SurvivalPart, places_table, survival_part
 from kerneltruth.report.page.verdict_map import VerdictMap, verdict_map
@@ -78,6 +79,7 @@ class Page:
     runs: Sequence[AnalyzedRun]
     notes: Sequence[str]
     audit: AuditPart | None
+    sentences: Sequence[str]
     survival: SurvivalPart | None
     tiles: Sequence[Tile]
     heat: VerdictMap
@@ -126,6 +128,7 @@ def page_document(
         runs=study.runs,
         notes=_notes(material, details, sources),
         audit=audit_part(study),
+        sentences=sentences(found, answers),
         survival=survival_part(found),
         tiles=tiles(found, answers),
         heat=verdict_map(answers),

@@ -52,11 +52,27 @@ def tiles(found: AnalyzeDocument, answers: Sequence[Result]) -> list[Tile]:
     if found.audit is not None:
         return _audit_tiles(found.audit)
     total = found.rates.overall
-    speed = speedups(answers, EAGER)[0]
     open_ = clustered_rate((r.task, r.verdict in NOT_JUDGED) for r in answers)
     return [
         _tile("Loads and runs", _stage(total.call, "call"), "the call stage: it returns"),
         _tile("Is right", _stage(total.exe, "exe"), "no case finds it wrong, nor a timed call"),
+        *_speed_tiles(total, answers),
+        *_unsolved_tiles(found),
+        *_illusion_tiles(found.illusions.any_check),
+        _tile(
+            "Not judged",
+            share(open_, part="open"),
+            "this machine or the suite could not judge them; they stay in every denominator",
+        ),
+    ]
+
+
+def _speed_tiles(total: StageRates, answers: Sequence[Result]) -> list[Tile]:
+    """Make the tiles of speed; none where nothing was timed."""
+    speed = speedups(answers, EAGER)[0]
+    if not speed.timed:
+        return []
+    return [
         _tile("Is timed", _stage(total.perf, "perf"), "the perf stage: right, with a time"),
         _tile(
             "Slower than eager",
@@ -68,14 +84,14 @@ def tiles(found: AnalyzeDocument, answers: Sequence[Result]) -> list[Tile]:
             factor(speed.mean, counts=f"{speed.timed} of {speed.correct} right ones timed"),
             "geometric mean, with an interval over tasks",
         ),
-        *_unsolved_tiles(found),
-        _tile("Illusions", share(found.illusions.any_check, part="illusions"), ILLUSIONS),
-        _tile(
-            "Not judged",
-            share(open_, part="open"),
-            "this machine or the suite could not judge them; they stay in every denominator",
-        ),
     ]
+
+
+def _illusion_tiles(found: RateRecord) -> list[Tile]:
+    """Make the tile of illusions; none where no check decided on a rejected kernel."""
+    if not found.denominator:
+        return []
+    return [_tile("Illusions", share(found, part="illusions"), ILLUSIONS)]
 
 
 def _audit_tiles(found: AuditedKernels) -> list[Tile]:

@@ -80,7 +80,6 @@ def test_every_rate_of_the_summary_has_its_counts():
         "Slower than eager": "1 of 1",
         "Speedup over eager": "1 of 1 right ones timed",
         "Tasks no method solves": "0 of 1",
-        "Illusions": "0 of 0",
         "Not judged": "0 of 2",
     }
 

@@ -94,7 +94,7 @@ function setShare(cell, {hits, trials, share, low, high, said}) {
     cell.dataset.value = share;
   } else delete cell.dataset.value;
   cell.querySelector(".num").textContent = said;
-  cell.querySelector(".counts").textContent = `${count(hits)} of ${count(trials)}`;
+  cell.querySelector(".counts").textContent = share === null && trials ? "" : `${count(hits)} of ${count(trials)}`;
   cell.querySelector(".interval").textContent =
     share === null ? "" : `${percent(low)} ${DASH} ${percent(high)}`;
 }
