@@ -148,3 +148,55 @@ def test_without_scripts_tables_and_charts_are_there_and_dead_controls_are_not(c
             assert not chromium.find_element(By.CSS_SELECTOR, selector).is_displayed()
     finally:
         chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+BROKEN_WORDS = """
+const broken = [];
+for (const head of document.querySelectorAll("main tbody th, main .heat thead th")) {
+  const walk = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    for (const word of node.data.matchAll(/[^\\s-]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((r) => r.top)).size > 1) broken.push(word[0]);
+    }
+  }
+}
+return broken;
+"""
+
+
+def test_no_heading_breaks_within_a_word(visit):
+    assert visit.run(BROKEN_WORDS) == []
+
+
+@pytest.fixture
+def phone(chromium):
+    """Chromium as wide as a phone's screen, whatever it was."""
+
+    def wide(width):
+        metrics = {
+            "width": width,
+            "height": 844 if width < 600 else 900,
+            "deviceScaleFactor": 1,
+            "mobile": width < 600,
+        }
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    wide(390)
+    yield chromium
+    wide(chromium.kerneltruth_width)
+
+
+@pytest.mark.slow
+def test_on_a_phone_no_table_but_the_map_is_cut(phone, leaderboard):
+    visit = Visit(phone, leaderboard.address)
+    cut = "(e) => e.scrollWidth > e.clientWidth + 1"
+    boxes = f"[...document.querySelectorAll('.scroll:not(.map)')].filter({cut})"
+    assert visit.run(f"return {boxes}.map((e) => e.ariaLabel)") == []
+    visit.click("#best .kernels a")
+    visit.sheet()
+    assert "of the limit" in visit.text("#sheet [aria-label=Times]")
+    assert visit.run(f"return {boxes}.map((e) => e.ariaLabel)") == []
+    assert visit.run(BROKEN_WORDS) == []

@@ -6,6 +6,7 @@ inserts as text; the policy in the page's head allows only our own style and scr
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -35,7 +36,7 @@ def page(document: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"label": label, "thousands": count}
+    environment.filters |= {"label": label, "thousands": count, "breakable": breakable}
     template = environment.get_template("report.html")
     return template.render(
         doc=document,
@@ -45,6 +46,11 @@ def page(document: Page) -> str:
         data=Markup(as_json(document.data)),
         policy=policy(styles=(style,), scripts=(script,)),
     )
+
+
+def breakable(text: str) -> Markup:
+    """Let a name break after its signs; no browser does so within `a_b`, or breaks it anywhere."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_/.:])(?=\w)", text))
 
 
 def stylesheet() -> str:

@@ -47,12 +47,16 @@ class ValueCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripCell:
-    """Speedups on an axis: dots or a histogram, and their mean with its interval."""
+    """Speedups on an axis: dots or a histogram, and their mean with its interval.
+
+    `named` are the ticks with names, for a phone, which shows no axis above a column.
+    """
 
     form: ClassVar[str] = "strip"
     dots: Sequence[float]
     bars: Sequence[HistogramBar]
     ticks: Sequence[AxisTick]
+    named: Sequence[AxisTick]
     mean: float | None
     low: float | None
     high: float | None

@@ -96,6 +96,7 @@ def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> li
             dots=dots(own, scale),
             bars=bars(own, scale),
             ticks=scale.ticks(),
+            named=[tick for tick in scale.ticks(apart=NAME_WIDTH) if tick.label],
             mean=None if mean.value is None else scale.at(mean.value),
             low=None if mean.low is None else scale.at(mean.low),
             high=None if mean.high is None else scale.at(mean.high),

@@ -12,7 +12,7 @@ from kerneltruth.report.html import page, program, stylesheet
 from kerneltruth.report.page.document import page_document
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"' &<!--{{ 7*7 }}\u202e\x00"
-VOID = {"meta", "link", "input", "br", "img"}
+VOID = {"meta", "link", "input", "br", "img", "wbr"}
 
 
 class Reader(HTMLParser):

@@ -132,16 +132,17 @@ function timesView(shapes) {
   const names = [...new Set(shapes.flatMap((shape) => shape.against.map((ratio) => ratio.name)))];
   const head = ["shape", "kernel", ...names, "of the limit", "bound by"];
   return el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Times"},
-    el("table", {}, el("caption", {class: "away"}, "Times by shape"),
+    el("table", {class: "cards"}, el("caption", {class: "away"}, "Times by shape"),
       el("thead", {}, el("tr", {}, ...head.map((name) => el("th", {scope: "col"}, name)))),
       el("tbody", {}, ...shapes.map((shape) => el("tr", {}, el("th", {scope: "row"}, shape.case),
-        el("td", {}, shape.time), ...names.map((name) => againstCell(shape.against.find((r) => r.name === name))),
-        el("td", {}, shape.efficiency), el("td", {}, [shape.bound_by, ...shape.flags].join(", ")))))));
+        el("td", {"data-label": "kernel"}, shape.time), ...names.map((name) => againstCell(name, shape.against)),
+        el("td", {"data-label": "of the limit"}, shape.efficiency), el("td", {"data-label": "bound by"}, [shape.bound_by, ...shape.flags].join(", ")))))));
 }
 
-function againstCell(ratio) {
-  if (!ratio) return el("td", {}, DASH);
-  return el("td", {}, `${ratio.ratio} ${ratio.outcome}`,
+function againstCell(name, against) {
+  const ratio = against.find((found) => found.name === name);
+  if (!ratio) return el("td", {"data-label": name}, DASH);
+  return el("td", {"data-label": name}, `${ratio.ratio} ${ratio.outcome}`,
     el("span", {class: "hint"}, `${ratio.time}${ratio.interval ? `; ${ratio.interval}` : ""}`));
 }
 

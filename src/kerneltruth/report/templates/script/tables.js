@@ -112,7 +112,7 @@ class Listing {
     for (const column of this.columns) {
       const text = column.node ? null : (column.text || column.value)(attempt);
       if (column === SHOWN.task) {
-        const button = el("button", {type: "button", class: "open-row"}, text);
+        const button = el("button", {type: "button", class: "open-row"}, ...breakable(text));
         button.addEventListener("click", () => openAttempt(attempt, this.attempts));
         row.append(el("th", {scope: "row"}, button));
       } else {

@@ -30,6 +30,11 @@ function visible(text) {
     `<U+${found.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
 }
 
+// As breakable() in report/html.py.
+function breakable(text) {
+  return text.split(/(?<=[_/.:])(?=\w)/).flatMap((piece, i) => (i ? [el("wbr"), piece] : [piece]));
+}
+
 function count(number) {
   return number.toLocaleString("en-US");
 }
