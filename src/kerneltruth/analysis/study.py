@@ -140,7 +140,7 @@ def tables(
         ),
         pass_at_k=pass_rates(methods, ks),
         spending=() if study.of_corpus else spending(study.distinct, answers),
-        fast_p=_chained(fast_p(answers, ps, b, by) for b in baselines for by in ((), METHOD)),
+        fast_p=_chained(fast_p(answers, ps, b, by) for b in baselines for by in SPEED_BY),
         speedups=_chained(speedups(answers, b, by) for b in baselines for by in SPEED_BY),
         efficiency=_chained(
             [row for row in efficiencies(answers, by) if row.known] for by in SPEED_BY

@@ -250,7 +250,9 @@ def _by_baseline(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _fast_p(document: AnalyzeDocument) -> Iterator[RenderableType]:
-    for baseline, rows in _by_baseline(document.fast_p):
+    # Show no category: they are in --json, and on the page.
+    shown = [row for row in document.fast_p if row.category is UNSET]
+    for baseline, rows in _by_baseline(shown):
         ps = sorted({row.p for row in rows})
         made = table(
             f"fast_p against {baseline}: answers that are right and more than p times as fast",

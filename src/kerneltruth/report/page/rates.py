@@ -227,13 +227,15 @@ def _pass(found: PassAtK) -> ValueCell:
     return share_estimate(found.value, counts=tasks)
 
 
-def fast(found: AnalyzeDocument, baseline: str) -> PageTable:
-    """Make the table of fast_p by method."""
-    groups: dict[Group, list[RateRecord]] = {}
+def fast(
+    found: AnalyzeDocument, baseline: str, by: Sequence[str] = METHOD, what: str = "method"
+) -> PageTable:
+    """Make the table of fast_p by one dimension."""
+    groups: dict[str, list[RateRecord]] = {}
     for r in found.fast_p:
-        if r.baseline == baseline and r.is_by(METHOD):
-            groups.setdefault(r.group(METHOD), []).append(r.share)
-    rows = [row(method_label(*g), [share(s) for s in own]) for g, own in groups.items()]
-    columns = [column("method", number=False), *(column(f"p = {p:g}") for p in PS)]
+        if r.baseline == baseline and r.is_by(by):
+            groups.setdefault(row_label(r, by), []).append(r.share)
+    rows = [row(name, [share(s) for s in own]) for name, own in groups.items()]
+    columns = [column(what, number=False), *(column(f"p = {p:g}") for p in PS)]
     caption = f"fast_p: answers that are right and more than p times as fast as {baseline}, of all."
-    return table(f"fast-p-{baseline}", caption, columns, rows)
+    return table(f"fast-p-{what}-{baseline}", caption, columns, rows)

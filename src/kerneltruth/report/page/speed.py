@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import METHOD, grouped
 from kerneltruth.analysis.results import Result
-from kerneltruth.analysis.speeds import baselines_of
+from kerneltruth.analysis.speeds import baselines_of, fast_p
 from kerneltruth.analysis.study import CATEGORY
 from kerneltruth.documents.analysis import AnalyzeDocument
-from kerneltruth.documents.rates import EfficiencyRow, SpeedupRow
+from kerneltruth.documents.rates import EfficiencyRow, FastShare, SpeedupRow
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,
@@ -25,12 +25,18 @@ from kerneltruth.report.page.cells import (
     whole,
 )
 from kerneltruth.report.page.rates import fast
+from kerneltruth.report.page.rounds import ChartLine, StepChart, rate_point
 from kerneltruth.report.page.scales import AxisTick, LogScale, bars, dots, speed_scale
-from kerneltruth.report.page.wording import label, percent, row_label, times
+from kerneltruth.report.page.wording import label, percent, row_label, share_said, times
 
 MOST_BASELINES = 6
 # Width of a tick's name, in percent of the narrowest strip.
 NAME_WIDTH = 16.0
+# As many lines of a chart as colours and dashes tell apart.
+MOST_CURVES = 6
+NAMED_PS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+CURVE_PS = tuple(round(2 ** (i / 4), 4) for i in range(-8, 21))
+BY = ((METHOD, "method"), (CATEGORY, "category"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,8 @@ class SpeedPart:
     baseline: str
     methods: PageTable
     categories: PageTable
-    fast: PageTable
+    curves: Sequence[StepChart]
+    fast: Sequence[PageTable]
     ticks: Sequence[AxisTick]
 
 
@@ -57,8 +64,45 @@ def _against(found: AnalyzeDocument, answers: Sequence[Result], baseline: str) -
         baseline=label(baseline),
         methods=_strips(rows, answers, METHOD, "method", scale),
         categories=_strips(rows, answers, CATEGORY, "category", scale),
-        fast=fast(found, baseline),
+        curves=[c for by, what in BY if (c := _curve(answers, baseline, by, what, known))],
+        fast=[fast(found, baseline, by, what) for by, what in BY],
         ticks=scale.ticks(apart=NAME_WIDTH),
+    )
+
+
+def _curve(
+    answers: Sequence[Result],
+    baseline: str,
+    by: tuple[str, ...],
+    what: str,
+    speeds: Sequence[float],
+) -> StepChart | None:
+    """Draw fast_p from p to p; None for one category, or more groups than lines tell apart."""
+    least = 1 if by == METHOD else 2
+    if not least <= len(grouped(answers, by)) <= MOST_CURVES or not speeds:
+        return None
+    ps = [p for p in CURVE_PS if p <= max(2.0, *speeds)]
+    scale = LogScale(low=ps[0], high=ps[-1])
+    lines: dict[str, list[FastShare]] = {}
+    for found in fast_p(answers, ps, baseline, by):
+        lines.setdefault(row_label(found, by), []).append(found)
+    return StepChart(
+        name=f"fast_p by {what}, for p from {times(ps[0])} to {times(ps[-1])}",
+        places=[(scale.at(p), f"{p:g}") for p in NAMED_PS if p <= ps[-1]],
+        shares=[
+            ChartLine(
+                label=name,
+                kind=f"c{number}",
+                points=[rate_point(scale.at(f.p), f.share) for f in own],
+            )
+            for number, (name, own) in enumerate(lines.items())
+        ],
+        said="; ".join(
+            f"{name}: {share_said(f.share)} above {times(f.p)}"
+            for name, own in lines.items()
+            for f in own
+            if f.p == 1
+        ),
     )
 
 

@@ -24,7 +24,7 @@ TEXT = [
 MARKS = [
     *((mark, "surface") for mark in ("edge", "accent", "accent-fill", "right-fill", "wrong-fill")),
     *((mark, "raised") for mark in ("wrong", "edge")),
-    ("number", "surface"),
+    *((mark, "surface") for mark in ("number", "wrong", "right", "word", "ink")),
 ]
 
 
