@@ -1,6 +1,7 @@
 """`report`: a page of real runs, and what it says of mistakes."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -51,7 +52,7 @@ def test_an_old_page_is_replaced(kt, failed_run, tmp_path):
 
 
 def test_the_page_names_the_run_and_the_kernel(page, failed_run):
-    assert str(failed_run) in page
+    assert str(failed_run) in page.replace("<wbr>", "")
     assert "relu" in page
 
 
@@ -126,3 +127,14 @@ def test_neither_torch_nor_triton_is_imported(environment, failed_run, tmp_path)
     )
     assert ran.stderr.strip() == "set()"
     assert out.exists()
+
+
+def test_runs_set_side_by_side_need_two(kt, failed_run, tmp_path):
+    ran = kt("report", "--compare", failed_run, "-o", tmp_path / "page.html")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "kerneltruth: --compare takes two or more runs, got 1; name another run\n"
+    assert not (tmp_path / "page.html").exists()
+    again = shutil.copytree(failed_run, tmp_path / "again")
+    ran = kt("report", "--compare", failed_run, again, "-o", tmp_path / "page.html")
+    assert ran.code == 0, ran.err
+    assert "Kernels in every run: 1; " in (tmp_path / "page.html").read_text()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kerneltruth.analysis.alignment import aligned
+from kerneltruth.analysis.beside import BECAME
 from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import PASSED, Result
@@ -24,18 +25,9 @@ from kerneltruth.documents.runs import (
     ComparedSpeed,
     DifferingKernel,
     EditedKernel,
-    EditOutcome,
     MissingKernel,
 )
 from kerneltruth.errors import UserError
-
-# By whether the kernel was right at first and at last.
-_BECAME: dict[tuple[bool, bool], EditOutcome] = {
-    (False, True): "fixed",
-    (True, False): "broken",
-    (True, True): "still right",
-    (False, False): "still wrong",
-}
 
 
 def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocument:
@@ -133,7 +125,7 @@ def _edited(runs: Sequence[dict[str, Result]]) -> Iterator[EditedKernel]:
             name=name,
             files=tuple(r.origin for r in found),
             verdicts=tuple(map(_verdict, found)),
-            became=_BECAME[first, last],
+            became=BECAME[first, last],
         )
 
 

@@ -20,6 +20,10 @@ def report(
     leaderboard: Annotated[
         bool, typer.Option("--leaderboard", help="Rank methods, and show the best kernels.")
     ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Set the runs side by side: what broke, what improved."),
+    ] = False,
     title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
     keep: options.KeptRound = "best",
     obligation: options.OnObligation = None,
@@ -40,6 +44,6 @@ def report(
     only = Selection(obligation=obligation, without_torch_only=without_torch_only)
     with without_garbage_collection():
         material = collect(runs, kept=keep, only=only)
-        made = page_document(material, title=title, ranks=leaderboard, seed=seed)
+        made = page_document(material, title=title, ranks=leaderboard, compare=compare, seed=seed)
     size = write_page(out, page(made))
     options.show_document(summary(made, out=str(out), size=size), page_view, as_json)

@@ -81,7 +81,7 @@ class KernelsCell:
     form: ClassVar[str] = "kernels"
     kernels: Sequence[ListedKernel]
     more: int
-    value: str
+    value: str | float
     part: str | None = None
 
 

@@ -12,6 +12,7 @@ from kerneltruth.analysis.study import CATEGORY, tables
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
 from kerneltruth.report.page.audit import AuditPart, audit_part
+from kerneltruth.report.page.beside import BesidePart, beside_part
 from kerneltruth.report.page.cells import PageTable
 from kerneltruth.report.page.deviance import DeviancePart, deviance_part
 from kerneltruth.report.page.devices import DevicesPart, devices_part
@@ -67,6 +68,7 @@ class Page:
     Attributes:
         audit: None unless the runs are audits of the built-in corpus alone.
         survival: None where no check certifies a kernel.
+        beside: None if runs are not set side by side.
         leaderboard: None if methods are not ranked; likewise `best`.
         details: compressed parts, which the script unpacks as they are needed; likewise `sources`.
     """
@@ -93,6 +95,7 @@ class Page:
     illusions: Sequence[PageTable]
     deviance: DeviancePart
     devices: DevicesPart | None
+    beside: BesidePart | None
     leaderboard: Sequence[PageTable] | None
     best: Sequence[PageTable] | None
     data: PageData
@@ -105,14 +108,18 @@ def page_document(
     *,
     title: str | None = None,
     ranks: bool = False,
+    compare: bool = False,
     seed: int = 0,
     most_detail_bytes: int = MOST_DETAIL_BYTES,
     most_source_bytes: int = MOST_SOURCE_BYTES,
 ) -> Page:
     """Make the document of the page on runs.
 
-    Methods are ranked, and the best kernels of each task shown, with `ranks`. Details and sources
-    that take more bytes, compressed, are left out.
+    Methods are ranked, and the best kernels of each task shown, with `ranks`; with `compare` the
+    runs are set side by side. Details and sources that take more bytes, compressed, are left out.
+
+    Raises:
+        UserError: `compare` has fewer than two runs.
     """
     study, answers = material.study, material.study.answers
     found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=KS, seed=seed)
@@ -142,6 +149,7 @@ def page_document(
         illusions=[*places_table(found.illusion_places), *illusion_tables(found.illusions)],
         deviance=deviance_part(found.deviance),
         devices=devices_part(found.portability),
+        beside=beside_part(study) if compare else None,
         leaderboard=leaderboard_part(study) if ranks else None,
         best=best_part(study) if ranks else None,
         data=page_data(
