@@ -1,7 +1,10 @@
 """The page in Chromium, at two widths: quiet, offline, and doing what it says."""
 
+import csv
+import io
 from collections import Counter
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 from visit import Visit
@@ -320,3 +323,55 @@ def test_every_listed_torch_only_answer_is_marked(visit, study):
     marks = visit.browser.find_elements("css selector", "[data-listing=attempts] .verdict")
     assert marks
     assert [m.text for m in marks if "torch-only" not in m.text] == []
+
+
+SAVED = """
+const done = arguments[arguments.length - 1], made = URL.createObjectURL;
+URL.createObjectURL = (blob) => { blob.text().then(done); return made.call(URL, blob); };
+document.querySelector(arguments[0]).click();
+"""
+
+
+def saved(visit, selector):
+    """The text of the file that a button saves."""
+    visit.browser.set_script_timeout(10)
+    return visit.browser.execute_async_script(SAVED, selector)
+
+
+def test_a_table_is_saved_as_it_is_shown(visit, study):
+    visit.filter(category="Fusion")
+    rows = list(csv.reader(io.StringIO(saved(visit, "#by-category .save"))))
+    assert rows[0][:4] == ["category", "tasks", "answers", "loads and runs"]
+    ((name, _, answers, share, counts, *_),) = rows[1:]
+    own = [r for r in study.material.study.answers if r.category == "Fusion"]
+    called = sum(r.called for r in own)
+    assert (name, int(answers)) == ("Fusion", len(own))
+    assert (float(share), counts) == (called / len(own), f"{called} of {len(own)}")
+
+
+def test_a_list_is_saved_whole(visit, study):
+    visit.filter(category="Fusion")
+    rows = list(csv.DictReader(io.StringIO(saved(visit, "[data-listing=attempts] .save"))))
+    own = [r for r in study.material.study.answers if r.category == "Fusion"]
+    assert [row["file"] for row in rows] == [r.origin for r in own]
+    assert [row["task"] for row in rows] == [r.task for r in own]
+    speeds = [r.speedup() for r in own]
+    assert [float(row["speedup"]) if row["speedup"] else None for row in rows] == [
+        s if s is None else pytest.approx(s, rel=1e-5) for s in speeds
+    ]
+
+
+def test_what_looks_like_a_formula_is_saved_as_words(chromium, hostile):
+    visit = Visit(chromium, hostile.address)
+    rows = csv.reader(io.StringIO(saved(visit, "[data-listing=attempts] .save")))
+    fields = [field for row in rows for field in row]
+    assert not [f for f in fields if f[:1] in ("=", "+", "@")]
+
+
+def test_a_chart_is_saved_with_its_caption_and_its_colours(visit):
+    drawing = ElementTree.fromstring(saved(visit, "#speed figure .save"))
+    assert drawing[0].text.startswith("fast_p by method")
+    strokes = {e.get("stroke") for e in drawing.iter() if e.tag.endswith("}line")}
+    assert "rgb(10, 90, 134)" in strokes
+    assert not any("var(" in (value or "") for e in drawing.iter() for value in e.attrib.values())
+    assert visit.console() == []

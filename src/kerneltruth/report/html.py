@@ -22,7 +22,7 @@ STYLES = ("tokens", "page", "tables", "charts", "details")
 # In this order: each uses the ones before it.
 SCRIPTS = (
     *("text", "data", "counts", "sorting", "filters", "tables", "heat", "diff", "source"),
-    *("picture", "details", "start"),
+    *("picture", "details", "saving", "start"),
 )
 
 

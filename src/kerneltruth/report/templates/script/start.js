@@ -89,6 +89,7 @@ fillFilters();
 wakeMap();
 wakeFilters();
 wakeSheet();
+wakeSaving();
 wakeTheme();
 followReading();
 followAddress();
