@@ -85,7 +85,28 @@ class KernelsCell:
     part: str | None = None
 
 
-Cell = ValueCell | StripCell | KernelsCell
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackPart:
+    """A part of a stack: its place and width in percent, its class, its mark, and it in words."""
+
+    at: float
+    width: float
+    shade: str
+    mark: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackCell:
+    """Parts of a whole side by side."""
+
+    form: ClassVar[str] = "stack"
+    parts: Sequence[StackPart]
+    value: float
+    part: str | None = None
+
+
+Cell = ValueCell | StripCell | KernelsCell | StackCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from kerneltruth.report.page.findings import AttemptDetail, attempt_detail
 from kerneltruth.report.page.illusions import illusion_tables
 from kerneltruth.report.page.leaderboard import best_part, leaderboard_part
 from kerneltruth.report.page.material import PageMaterial
+from kerneltruth.report.page.outcomes import outcomes_table
 from kerneltruth.report.page.rates import (
     DTYPES,
     KS,
@@ -82,6 +83,7 @@ class Page:
     notes: Sequence[str]
     audit: AuditPart | None
     sentences: Sequence[str]
+    outcomes: PageTable | None
     survival: SurvivalPart | None
     tiles: Sequence[Tile]
     heat: VerdictMap
@@ -136,6 +138,7 @@ def page_document(
         notes=_notes(material, details, sources),
         audit=audit_part(study),
         sentences=sentences(found, answers),
+        outcomes=outcomes_table(found, answers),
         survival=survival_part(found),
         tiles=tiles(found, answers),
         heat=verdict_map(answers),

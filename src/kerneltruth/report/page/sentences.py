@@ -79,12 +79,12 @@ def _certified(curves: Sequence[SurvivalCurve]) -> Iterator[str]:
         return
     best, worst = max(last, key=lambda c: _rate(last[c])), min(last, key=lambda c: _rate(last[c]))
     said = (
-        f"Of the {count(last[best].denominator)} kernels that {label(best)} certifies, "
-        f"{_share(last[best])} are tried and break nothing"
+        f"{_share(last[best])} of the {count(last[best].denominator)} kernels that {label(best)} "
+        "certifies are tried and break nothing"
     )
     if (last[worst].high or 0.0) < (last[best].low or 0.0):
-        rest = f"; of the {count(last[worst].denominator)} that {label(worst)} does"
-        said = f"{said}{rest}, {_share(last[worst])}"
+        rest = f"{count(last[worst].denominator)} that {label(worst)} certifies"
+        said = f"{said}, and {_share(last[worst])} of the {rest}"
     elif len(last) > 1:
         said = f"{said}, the largest share of any check here"
     yield f"{said}."
@@ -104,10 +104,12 @@ def _failures(answers: Sequence[Result]) -> list[str]:
     known = [(word, n) for word, n in others.most_common() if word in _FAILURES][:MOST_FAILURES]
     if not known:
         return []
-    named = [f"{count(n)} {_FAILURES[word]}" for word, n in known]
+    (word, most), *rest = known
+    named = [f"{count(most)} of the other {count(others.total())} answers {_FAILURES[word]}"]
+    named += [f"{count(n)} {_FAILURES[word]}" for word, n in rest]
     if left := others.total() - sum(n for _, n in known):
         named.append(f"{count(left)} end otherwise")
-    return [f"Of the other {count(others.total())} answers, {', '.join(named)}."]
+    return [f"{', '.join(named)}."]
 
 
 def _speed(answers: Sequence[Result]) -> Iterator[str]:

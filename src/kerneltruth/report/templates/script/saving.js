@@ -22,6 +22,8 @@ function cellFields(cell) {
   const value = cell.dataset.value ?? "";
   if (cell.classList.contains("share")) return [["", value], [" counts", part("counts")], [" interval", part("interval")]];
   if (cell.classList.contains("factor")) return [["", value], [" interval", part("interval")]];
+  const ends = cell.querySelector("svg[aria-label]");
+  if (ends) return [["", ends.getAttribute("aria-label")]];
   const measured = ["count", "number", "strip"].some((form) => cell.classList.contains(form));
   return [["", measured ? value : cell.textContent]];
 }
