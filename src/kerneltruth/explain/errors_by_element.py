@@ -61,7 +61,7 @@ class ErrorsByElement:
             return None
         bound = np.zeros(self.error.shape) if self.bound is None else self.bound
         ratio = np.divide(self.error, bound, out=np.zeros(self.error.shape), where=bound > 0)
-        # Of what the judge found right, a quotient such as 0 / 0 says nothing.
+        # A quotient such as 0 / 0 says nothing of what the judge found right.
         return np.where(self.wrong, np.where(ratio > 1, ratio, np.inf), np.nan_to_num(ratio))
 
 

@@ -35,7 +35,7 @@ def map_of(values: Values) -> ErrorMap:
 
 
 def parts_of(size: int, most: int) -> list[int]:
-    """Return where each of at most so many equal parts begins, and the last one ends."""
+    """Return where each equal part begins, at most `most` of them, and the last one ends."""
     parts = min(size, most)
     return [size * i // parts for i in range(parts + 1)] if parts else [0]
 

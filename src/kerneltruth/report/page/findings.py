@@ -99,7 +99,7 @@ class ObligationDetail(Struct, frozen=True, kw_only=True, array_like=True):
     name: str
     status: str
     held: str
-    asked: str
+    asker: str
 
 
 class AttemptDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -148,7 +148,7 @@ def _obliged(name: str, found: Obliged) -> ObligationDetail:
         name=label(name),
         status=found.status.replace("_", " "),
         held=f"{count(found.cases)} held" if found.cases else "",
-        asked="the contract" if found.decisive else "the prompt" if found.promised else "",
+        asker="the contract" if found.decisive else "the prompt" if found.promised else "",
     )
 
 
