@@ -29,6 +29,7 @@ from kerneltruth.report.page.wording import (
 
 MOST_TEXT = 4000
 MOST_LITERALS = 64
+ERRORS = "write the error of each element, as arrays and a picture"
 STAGES = ("call", "exe", "perf")
 WHERE = (("device_name", "on"), ("torch", "torch"), ("triton", "triton"), ("python", "Python"))
 
@@ -190,6 +191,7 @@ def _finding(result: Result, run_path: str, finding: Finding, script: str | None
         commands=[
             ("run it again", f"kerneltruth replay {path}"),
             ("write a script that shows it", f"kerneltruth minimize {path}"),
+            *([] if stats is None else [(ERRORS, f"kerneltruth replay {path} --errors errors")]),
         ],
         where=visible(", ".join(f"{name} {where[key]}" for key, name in WHERE if where.get(key))),
         bounds=f"{visible(finding.bounds)}{', TF32 admitted' if finding.tf32 else ''}",

@@ -54,7 +54,9 @@ def test_the_commands_name_the_finding_as_a_shell_takes_it():
     assert commands == [
         "kerneltruth replay 'my runs/$(id)/findings/relu-0.json'",
         "kerneltruth minimize 'my runs/$(id)/findings/relu-0.json'",
+        "kerneltruth replay 'my runs/$(id)/findings/relu-0.json' --errors errors",
     ]
+    assert len(told(stats=None).commands) == 2
 
 
 def test_the_worst_element_lies_in_its_cell_of_the_map():
