@@ -16,6 +16,7 @@ from kerneltruth.documents.rates import AuditedKernels, PassAtK, StageRates
 from kerneltruth.documents.verdict import NOT_JUDGED
 from kerneltruth.report.page.cells import (
     Cell,
+    Column,
     PageTable,
     ValueCell,
     column,
@@ -123,26 +124,32 @@ def _partial(tasks: int) -> str:
     return f"{tasks} more are left out: some method has no judged answer there"
 
 
-_STAGES = (
-    column("answers"),
-    column("loads and runs", hint="call"),
-    column("is right", hint="exe"),
-    column("is timed", hint="perf"),
-)
+_STAGES = {
+    "call": column("loads and runs", hint="call"),
+    "exe": column("is right", hint="exe"),
+    "perf": column("is timed", hint="perf"),
+}
+
+
+def _tried(found: AnalyzeDocument) -> list[str]:
+    """Return the stages to show: those that some run had, and the first two anyway."""
+    untried = found.rates.overall.perf.rate is None
+    return [stage for stage in _STAGES if stage != "perf" or not untried]
 
 
 def by_category(found: AnalyzeDocument) -> PageTable:
     """Make the table of rates by category, which is also their chart."""
+    stages = _tried(found)
     rows = [
         row(
             row_label(r, CATEGORY),
-            [whole(r.tasks), *_stages(r)],
+            [whole(r.tasks), *_stages(r, stages)],
             group=number,
         )
         for number, r in enumerate(_in_order(found.rates.rows(CATEGORY)))
     ]
-    columns = [column("category", number=False), column("tasks"), *_STAGES]
-    caption = "Answers by category: how many load, are right, and are timed."
+    columns = [column("category", number=False), column("tasks"), *_stage_columns(stages)]
+    caption = "Answers by category, and those that pass each stage."
     return table("by-category", caption, columns, rows, filtered=True)
 
 
@@ -152,29 +159,41 @@ def _in_order(rows: Sequence[StageRates]) -> list[StageRates]:
 
 def funnel(found: AnalyzeDocument, answers: Sequence[Result]) -> PageTable:
     """Make the table of rates by method and stage."""
-    faster = {r.group(METHOD): r for r in fast_p(answers, (1.0,), EAGER, METHOD)}
+    stages = _tried(found)
+    columns = [column("method", number=False), *_stage_columns(stages)]
+    faster = {}
+    if "perf" in stages:
+        faster = {r.group(METHOD): r.share for r in fast_p(answers, (1.0,), EAGER, METHOD)}
+        columns.append(column("faster than eager"))
     rows = [
         row(
             row_label(r, METHOD),
-            [*_stages(r), share(faster[r.group(METHOD)].share, part="faster")],
+            [
+                *_stages(r, stages),
+                *(share(faster[g], part="faster") for g in [r.group(METHOD)] if g in faster),
+            ],
             group=number,
         )
         for number, r in enumerate(found.rates.rows(METHOD))
     ]
-    columns = [column("method", number=False), *_STAGES, column("faster than eager")]
     caption = "Answers of each method that pass each stage, of all its answers."
     return table("funnel", caption, columns, rows, filtered=True)
 
 
-def _stages(found: StageRates) -> list[Cell]:
+def _stages(found: StageRates, stages: Sequence[str]) -> list[Cell]:
     return [
         whole(found.attempts, part="answers"),
-        *(_stage(getattr(found, part), part) for part in ("call", "exe", "perf")),
+        *(_stage(getattr(found, part), part) for part in stages),
     ]
+
+
+def _stage_columns(stages: Sequence[str]) -> list[Column]:
+    return [column("answers"), *(_STAGES[stage] for stage in stages)]
 
 
 def by_dtype(found: AnalyzeDocument) -> PageTable:
     """Make the table of rates by dtype: known to fail, known to be right."""
+    timed = "perf" in _tried(found)
     rows = [
         row(
             label(r.group(DTYPES)[0] or "none"),
@@ -182,7 +201,7 @@ def by_dtype(found: AnalyzeDocument) -> PageTable:
                 whole(r.attempts),
                 *(
                     share(one or rate(0, 0), unknown=NOT_TRIED)
-                    for one in (r.failed, r.exe, r.exe_most, r.perf)
+                    for one in (r.failed, r.exe, r.exe_most, *([r.perf] if timed else []))
                 ),
                 whole(r.stopped_before),
             ],
@@ -195,7 +214,7 @@ def by_dtype(found: AnalyzeDocument) -> PageTable:
         column("fails in it", hint="breaks or refuses what decides, or this dtype"),
         column("is right, at least", hint="in all that decides, and in this dtype"),
         column("is right, at most", hint="if all that are open are"),
-        column("is timed", hint="in the first dtype of a task"),
+        *([column("is timed", hint="in the first dtype of a task")] if timed else []),
         column("is open", hint="something of this was not tried"),
     ]
     caption = (

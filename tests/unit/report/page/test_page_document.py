@@ -84,6 +84,22 @@ def test_every_rate_of_the_summary_has_its_counts():
     }
 
 
+def test_a_stage_that_no_run_had_has_no_column():
+    def columns(**changes):
+        document = page_document(material_of(result(**changes)))
+        return [[c.label for c in t.columns] for t in (document.by_category, document.funnel)] + [
+            [c.label for c in document.by_dtype.columns if "timed" in c.label]
+        ]
+
+    assert columns(perf="not_tried") == [
+        ["category", "tasks", "answers", "loads and runs", "is right"],
+        ["method", "answers", "loads and runs", "is right"],
+        [],
+    ]
+    timed = [names[-1] for names in columns(speedup=2.0)]
+    assert timed == ["is timed", "faster than eager", "is timed"]
+
+
 def test_sources_that_do_not_fit_are_said_to_be_left_out():
     material = material_of(result(), sources={"0" * 64: "def relu(x): ..."})
     document = page_document(material, most_source_bytes=10)
