@@ -36,6 +36,7 @@ from kerneltruth.report.page.rounds import RoundsPart, rounds_part
 from kerneltruth.report.page.sentences import sentences
 from kerneltruth.report.page.speed import SpeedPart, efficiency_table, speed_parts
 from kerneltruth.report.page.survival import SurvivalPart, places_table, survival_part
+from kerneltruth.report.page.techniques import techniques_table
 from kerneltruth.report.page.verdict_map import VerdictMap, verdict_map
 from kerneltruth.report.page.wording import count, label, shortened, visible
 
@@ -154,7 +155,7 @@ def page_document(
         devices=devices_part(found.portability),
         beside=beside_part(study) if compare else None,
         leaderboard=leaderboard_part(study) if ranks else None,
-        best=best_part(study) if ranks else None,
+        best=[*best_part(study), *techniques_table(study, material.sources)] if ranks else None,
         data=page_data(
             study,
             _said(material),

@@ -1,0 +1,140 @@
+"""The page's table of techniques: facts of the fastest kernels' sources and launches. Pure.
+
+A fact is read from the syntax tree or was measured by the judge; that it makes a kernel fast is not
+claimed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kerneltruth.analysis.intervals import geometric_mean
+from kerneltruth.analysis.leaderboard import best_kernels
+from kerneltruth.analysis.reading import Study
+from kerneltruth.analysis.results import Against, Result
+from kerneltruth.report.page.cells import (
+    KernelsCell,
+    ListedKernel,
+    PageTable,
+    column,
+    factor,
+    row,
+    table,
+    text,
+)
+from kerneltruth.report.page.wording import count, label, times
+from kerneltruth.runner.source_numbers import nodes_of
+
+FUSED = "one launch for several operators"
+LIBRARY = "some launches are PyTorch's own"
+DOT, HALF, TUNED = "calls tl.dot", "names float16 or bfloat16 beside tl.dot", "autotuned"
+_HALVES = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastKernel:
+    """A kernel that is faster than eager beyond its interval, and the facts of it."""
+
+    result: Result
+    against: Against
+    facts: tuple[str, ...]
+
+
+def techniques_table(study: Study, sources: Mapping[str, str]) -> list[PageTable]:
+    """Make the table of facts; none where no kernel with a source is surely faster than eager."""
+    found = list(_fast_kernels(study, sources))
+    if not found:
+        return []
+    numbers = {(r.run, r.key): i for i, r in enumerate(study.attempts)}
+    rows = []
+    for fact in (FUSED, DOT, HALF, TUNED, LIBRARY):
+        own = [k for k in found if fact in k.facts]
+        if not own:
+            continue
+        best = max(own, key=lambda k: k.against.speedup)
+        shown = ListedKernel(
+            who=label(best.result.task),
+            speed=times(best.against.speedup),
+            tied=False,
+            attempt=numbers[best.result.run, best.result.key],
+        )
+        mean = geometric_mean([k.against.speedup for k in own], [k.result.task for k in own])
+        rows.append(
+            row(
+                fact,
+                [
+                    text(f"{count(len(own))} of {count(len(found))}", value=len(own)),
+                    factor(mean),
+                    KernelsCell(kernels=[shown], more=0, value=best.against.speedup),
+                ],
+            )
+        )
+    columns = [
+        column("fact", number=False),
+        column("kernels"),
+        column("speedup over eager", hint="geometric mean"),
+        column("fastest of them"),
+    ]
+    caption = (
+        f"Facts of {count(len(found))} kernels, of the fastest of each task those that are faster "
+        "than eager beyond their intervals: of their source, and of the launches of a call."
+    )
+    return [table("techniques", caption, columns, rows)] if rows else []
+
+
+def _fast_kernels(study: Study, sources: Mapping[str, str]) -> Iterator[FastKernel]:
+    known = {(r.run, r.key): r for r in study.attempts}
+    for device in study.devices:
+        own = [r for r in study.attempts if study.device_of(r) == device]
+        for kernels in best_kernels(own).values():
+            for best in kernels:
+                if best.against.outcome != "faster" or best.sha256 not in sources:
+                    continue
+                result = known[best.run, best.key]
+                operators = study.facts.get(result.task, {}).get("operators")
+                facts = (*facts_of_launches(result, operators), *facts_of(sources[best.sha256]))
+                yield FastKernel(result=result, against=best.against, facts=facts)
+
+
+def facts_of_launches(result: Result, operators: float | None) -> Iterator[str]:
+    """Yield what the launches of a call show; `operators` are the reference's."""
+    if result.own is None:
+        return
+    if result.own == 1 and result.launches == 1 and (operators or 0) > 1:
+        yield FUSED
+    if result.own < 1:
+        yield LIBRARY
+
+
+def facts_of(source: str) -> Iterator[str]:
+    """Yield what the Triton kernels of a source show."""
+    functions = [n for n in nodes_of(source) if isinstance(n, ast.FunctionDef)]
+    kernels = [f for f in functions if "jit" in map(_last_name, f.decorator_list)]
+    dots = [k for k in kernels if _names(k, "dot")]
+    if dots:
+        yield DOT
+    if any(_names(k, half) for k in dots for half in _HALVES):
+        yield HALF
+    if any("autotune" in map(_last_name, k.decorator_list) for k in kernels):
+        yield TUNED
+
+
+def _names(kernel: ast.FunctionDef, attribute: str) -> bool:
+    """Return whether a kernel names `tl.attribute`."""
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == attribute and _last_name(n.value) in _LANGUAGE
+        for n in ast.walk(kernel)
+    )
+
+
+_LANGUAGE: Sequence[str] = ("tl", "language")
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

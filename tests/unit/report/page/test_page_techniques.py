@@ -1,0 +1,87 @@
+"""Facts of fast kernels: read from syntax and measured launches, and nothing that is not there."""
+
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+from page_material import material_of, result
+
+from kerneltruth.report.page.document import page_document
+from kerneltruth.report.page.techniques import facts_of, facts_of_launches
+
+HALF = """
+@triton.autotune(configs=[], key=[])
+@triton.jit
+def kernel(a, b):
+    tl.dot(a.to(tl.bfloat16), b)
+"""
+SAID = """
+@triton.jit
+def kernel(a):
+    '''Not tl.dot(a, b), and not @triton.autotune.'''
+    dot = a  # tl.dot(a.to(tl.float16), a)
+
+def host(tl, a):
+    return tl.dot(a, a).to(tl.float16)
+"""
+
+
+def test_facts_are_read_from_kernels():
+    assert list(facts_of(HALF)) == [
+        "calls tl.dot",
+        "names float16 or bfloat16 beside tl.dot",
+        "autotuned",
+    ]
+
+
+@pytest.mark.parametrize("source", [SAID, "def broken(:", ""])
+def test_words_and_host_code_are_no_facts(source):
+    assert list(facts_of(source)) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "launches", "operators", "facts"),
+    [
+        (1.0, 1, 3, ["one launch for several operators"]),
+        (1.0, 1, 1, []),
+        (1.0, 1, None, []),
+        (1.0, 2, 3, []),
+        (0.5, 2, 3, ["some launches are PyTorch's own"]),
+        (None, None, 3, []),
+    ],
+)
+def test_a_kernel_is_fused_only_if_its_launches_were_seen(own, launches, operators, facts):
+    assert list(facts_of_launches(result(own=own, launches=launches), operators)) == facts
+
+
+def tables(*results, sources, ranks=True):
+    material = material_of(*results, sources=sources)
+    return {t.name: t for t in page_document(material, ranks=ranks).best or ()}
+
+
+def test_only_kernels_that_are_surely_faster_count():
+    results = [
+        result("core/matmul", speedup=3.0, sha256="a"),
+        result("core/matmul", speedup=1.001, sha256="b", sample=1),
+        result("core/relu", speedup=2.0, sha256="c"),
+    ]
+    found = tables(*results, sources={"a": HALF, "b": HALF, "c": SAID})["techniques"]
+    rows = {row.head: row.cells for row in found.rows}
+    assert rows["calls tl.dot"][0].text == "1 of 2"
+    (fastest,) = rows["calls tl.dot"][2].kernels
+    assert (fastest.who, fastest.speed, fastest.attempt) == ("core/matmul", "3.00\u00d7", 0)
+
+
+def test_without_a_fast_kernel_or_a_source_there_is_no_table():
+    slow, fast = result(speedup=0.5, sha256="a"), result(speedup=2.0, sha256="a")
+    assert "techniques" not in tables(slow, sources={"a": HALF})
+    assert "techniques" not in tables(fast, sources={})
+    assert "techniques" not in tables(replace(fast, timing=None), sources={"a": HALF})
+
+
+def test_the_corpus_has_the_facts_that_its_names_promise():
+    controls = files("kerneltruth.corpus").joinpath("controls")
+    facts = {
+        n: list(facts_of(controls.joinpath(f"{n}.py").read_text())) for n in ("matmul", "relu")
+    }
+    assert facts == {"matmul": ["calls tl.dot"], "relu": []}
