@@ -13,6 +13,7 @@ from kerneltruth.analysis.leaderboard import (
 )
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import TORCH_ONLY, Against
+from kerneltruth.documents.estimates import EstimateRecord
 from kerneltruth.report.page.cells import (
     Cell,
     KernelsCell,
@@ -20,8 +21,10 @@ from kerneltruth.report.page.cells import (
     PageTable,
     ValueCell,
     column,
+    factor,
     number,
     row,
+    share_estimate,
     table,
     text,
     whole,
@@ -65,27 +68,30 @@ def _ranking(
         column("method", number=False),
         column("rank", hint="a range where methods are tied"),
         column("tied with"),
-        column(what),
-        column("interval", hint="over tasks"),
-        column("counted"),
+        column(what, hint="interval over tasks"),
     ]
-    said = times if measure == "speedup" else percent
+    if measure == "speedup":
+        columns.append(column("timed"))
     rows = [
         row(
             method_label(p.method, p.model),
             [
                 ValueCell(form="number", text=_rank(p), value=p.first),
                 whole(p.tied),
-                number(p.value, said),
-                text(between(said(p.low), said(p.high)) if p.low is not None else DASH),
-                text(f"{count(p.count)} of {count(p.total)}", value=p.count)
-                if measure != "speedup"
-                else text(f"{count(p.count)} timed", value=p.count),
+                *_score(p, measure),
             ],
         )
         for p in found
     ]
     return table(f"leaderboard-{measure}", caption, columns, rows)
+
+
+def _score(p: RankedMethod, measure: Measure) -> list[Cell]:
+    """Show a share as a bar with its interval, or a speedup and how many it is of."""
+    score = EstimateRecord(value=p.value, low=p.low, high=p.high, count=p.total, clusters=0)
+    if measure == "speedup":
+        return [factor(score), whole(p.count)]
+    return [share_estimate(score, counts=f"{count(p.count)} of {count(p.total)}")]
 
 
 def _rank(p: RankedMethod) -> str:

@@ -201,7 +201,8 @@ def test_pass_at_k_and_the_leaderboard_are_the_same(page, analysis):
         )
     for name, cells in places.items():
         assert cells[2].value == exe[name].rate
-        assert cells[3].text == share_interval(exe[name])
+        assert cells[2].interval == share_interval(exe[name])
+        assert cells[2].counts == f"{exe[name].numerator:,} of {exe[name].denominator:,}"
 
 
 def test_the_deviance_and_the_fates_are_the_same(page, analysis):
