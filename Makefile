@@ -107,7 +107,7 @@ $(VENV)/.study: $(VENV)/.audit requirements/study.txt
 	@$(PIP) install -r requirements/study.txt
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.audit requirements/test.txt requirements/study.txt
+$(VENV)/.test: $(VENV)/.audit requirements/test.txt requirements/study.txt requirements/kernelbench4.txt
 	@$(PIP) install -r requirements/test.txt
 	@touch $@
 

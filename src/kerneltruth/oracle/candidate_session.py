@@ -87,7 +87,7 @@ class CandidateSession:
         """
         self._ends_first, self._clock = ends_first, clock
         self.task = task
-        self.candidate = candidate
+        self.candidate = replace(candidate, pretrained=task.pretrained)
         self.runner = runner
         self.cache = cache
         self.deadline_s = deadline_s

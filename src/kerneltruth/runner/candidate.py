@@ -41,7 +41,7 @@ _HOLD_KERNELS = (".so", ".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp", ".ptx", ".cu
 # What every library calls that nvcc has built with kernels in it.
 _CUDA_REGISTERS = b"__cudaRegisterFunction"
 # Packages without kernels besides PyTorch's own; Triton's kernels are its decorated functions.
-_NO_KERNELS = ("torch", "numpy", "triton", "typing_extensions", "einops")
+_NO_KERNELS = ("torch", "numpy", "triton", "typing_extensions", "einops", "transformers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,7 @@ class Candidate:
         reads: the files that it may read beside its source, which holds them, if it has several.
         trusted: whether it is the judge's own: PyTorch's function for a task, or a reference. It
             may read any file that the user may.
+        pretrained: whether its task is a pretrained model, for which its child offers a small one.
     """
 
     source: str
@@ -62,6 +63,7 @@ class Candidate:
     entry: str
     reads: tuple[str, ...] = ()
     trusted: bool = False
+    pretrained: bool = False
 
     @property
     def ref(self) -> CandidateRef:

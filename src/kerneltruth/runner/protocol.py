@@ -53,6 +53,7 @@ class Load:
     `mode` is "run" (really run), "compile" (compile every launch for `targets`, run nothing) or
     "time" (run as on any machine: Triton's own autotuner, nothing recorded, nothing guarded).
     `kit` is a folder of `extension_kit` with precompiled headers; None builds as PyTorch does.
+    `pretrained` offers small models in place of pretrained ones, which the candidate loads by name.
     """
 
     source: str
@@ -63,6 +64,7 @@ class Load:
     mode: str = "run"
     targets: tuple[str, ...] = ()
     kit: str | None = None
+    pretrained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

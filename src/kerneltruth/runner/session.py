@@ -270,6 +270,7 @@ class Session:
             mode="time" if self.mode == "time_compiled" else self.mode,
             targets=self._runner.targets if self.mode == "compile" else (),
             kit=None if kit is None else str(kit),
+            pretrained=self.candidate.pretrained,
         )
         try:
             self._link.send(message, deadline=self._load_deadline)

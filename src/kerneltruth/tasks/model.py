@@ -94,6 +94,7 @@ class Task:
             is reported and fails no candidate.
         smaller: attributes that show a fault in few elements; no case begins there.
         source: the text of the reference, if it came as a file of the user's own.
+        pretrained: whether it is a pretrained model, for which children offer a small one.
         admitted: absolute errors by dtype that are right however small the bound.
         admitted_share: the error as a share of the result that is right beside these.
         where: what further names in expressions stand for.
@@ -140,6 +141,7 @@ class Task:
     further: Mapping[str, str] = field(default_factory=dict)
     smaller: tuple[Mapping[str, Scalar], ...] = ()
     source: str | None = None
+    pretrained: bool = False
     admitted: Mapping[str, float] = field(default_factory=dict)
     admitted_share: float = 0.0
     where: Mapping[str, Rule] = field(default_factory=dict)

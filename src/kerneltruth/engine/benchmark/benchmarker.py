@@ -153,6 +153,7 @@ class Benchmarker:
         Yields the shape's number, from 0, and the number of all shapes.
         """
         began = time.perf_counter()
+        candidate = replace(candidate, pretrained=task.pretrained)
         task_baselines = self.baseline_cache.begin(task, dtype)
         self._ready_s += time.perf_counter() - began
         self._count += 1

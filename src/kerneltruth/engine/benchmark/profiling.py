@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from kerneltruth.cases.philox import stream
@@ -57,6 +58,7 @@ def profile(
         entry=candidate.entry,
         device=device,
         mode="time",
+        pretrained=task.pretrained,
     )
     messages = (
         PrepareInputs(arguments=inputs.arguments),
@@ -82,7 +84,7 @@ def profile(
 def device_share(runner: Runner, candidate: Candidate, task: Task, case: Case) -> DeviceShare:
     """Return the shares of the device's time by kernel, in a call on a case."""
     rehearse = Rehearse(arguments=rehearsal_arguments(task, case), device_time=True)
-    with runner.open(candidate, mode="time") as child:
+    with runner.open(replace(candidate, pretrained=task.pretrained), mode="time") as child:
         seen = child.request(rehearse, deadline_s=DEADLINE_S)
     return share_of(seen, case)
 

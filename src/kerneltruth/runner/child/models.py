@@ -18,6 +18,7 @@ import torch
 from torch.nn.modules import module as registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kerneltruth.runner.child import pretrained
 from kerneltruth.runner.child.binding import Offered
 from kerneltruth.runner.child.weight_places import Weights, fits, state_of, weight_places
 
@@ -25,7 +26,11 @@ CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
 FILLED = "model.filled"
 WEIGHTS = "weights."
-_SAID = (CONSTRUCTED, CALLED, FILLED)
+_SAID: Mapping[str, Callable[[str], Any]] = {
+    CONSTRUCTED: pretrained.from_text,
+    CALLED: ast.literal_eval,
+    FILLED: ast.literal_eval,
+}
 
 
 def is_described(arguments: Sequence[Offered]) -> bool:
@@ -57,7 +62,7 @@ def build(
         AttributeError: it lacks a requested buffer.
     """
     inputs = inputs_of(arguments)
-    said = {a.name: ast.literal_eval(a.value) for a in arguments if a.name in _SAID}
+    said = {a.name: _SAID[a.name](a.value) for a in arguments if a.name in _SAID}
     called = said.get(CALLED, {})
     training, updated = called.get("training"), called.get("updated", ())
     weights: dict[str, torch.Tensor] = {
@@ -142,7 +147,8 @@ def _with_weights(
     places = weight_places(model, weights, filled, keeps_statistics=keeps_statistics)
     if _keeps_copies(model, places):
         # Weights from which a constructor derives others must be loaded from the start.
-        at = {id(t): i for i, t in enumerate(made)}
+        # What is registered again, as tied weights are, is made where it comes first.
+        at = {id(t): i for i, t in reversed([*enumerate(made)])}
         first = state_of(model)
         fixed = {at[id(first[p])]: weights[w] for p, w in places.items() if id(first[p]) in at}
         with _drawing_alike(), _watched([], fixed):

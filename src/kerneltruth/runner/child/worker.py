@@ -34,6 +34,7 @@ from kerneltruth.runner.child import (
     left_threads,
     optimizers,
     placing,
+    pretrained,
     seeding,
     settings,
 )
@@ -100,6 +101,8 @@ class Worker:
     def _prepare(self) -> None:
         on_cpu = self._device.type == "cpu"
         make_context(self._load.device)
+        if self._load.pretrained:
+            pretrained.offer()
         if self._load.language == "cuda" and on_cpu:
             raise UnsupportedError("a CUDA source needs a CUDA device")
         if self._load.language == "cuda" and not self._compiling:

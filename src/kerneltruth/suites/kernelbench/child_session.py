@@ -135,6 +135,7 @@ class ProblemSession:
             language="torch",
             trusted=True,
             entry="answer",
+            pretrained=problem.pretrained,
         )
         self._remote = Remote(candidate, runner, judges=judges)
         self._device = None if on_device is None else on_device.device

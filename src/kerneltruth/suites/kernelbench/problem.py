@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.util
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.errors import UserError
+from kerneltruth.runner.child.pretrained import NEEDED
 from kerneltruth.suites.kernelbench.constants import (
     Constants,
     constants_of,
@@ -57,11 +59,12 @@ class Problem:
         level: from 1.
         number: its id within the level, from 1.
         title: the name in its file.
-        trouble: why it cannot run, as far as parsing shows.
+        trouble: why it cannot run, as far as is known without running it.
         doubt: why it runs but does not compute what it states.
         function: the plain function that it asks for, and the one that makes its inputs; None if
             it has KernelBench's form.
         alias: its name in a suite of its own.
+        pretrained: whether it loads a model of `transformers` by name.
     """
 
     level: int
@@ -74,6 +77,7 @@ class Problem:
     doubt: str | None = None
     function: Plain | None = None
     alias: str | None = None
+    pretrained: bool = False
 
     @property
     def name(self) -> str:
@@ -114,7 +118,15 @@ def read_problems(path: Path) -> dict[str, Problem]:
             f"--suite kernelbench:{path}: no problems there: neither folders level1, level2, ... "
             "with files like 12_Name.py, nor one such file, nor a .parquet or .jsonl file of them"
         )
+    found = [_with_library(p) for p in found]
     return {p.name: p for p in sorted(found, key=lambda p: (p.level, p.number))}
+
+
+def _with_library(problem: Problem) -> Problem:
+    """Return a problem that says so if it needs a library that is not installed."""
+    if not problem.pretrained or importlib.util.find_spec("transformers") is not None:
+        return problem
+    return replace(problem, trouble=problem.trouble or NEEDED)
 
 
 def _folder(path: Path) -> Iterator[Problem]:
@@ -146,7 +158,8 @@ def read_reference(path: Path) -> Problem:
     except (ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"{path} is not Python: {error}; correct the file") from error
     if any(isinstance(s, ast.ClassDef) and s.name == "Model" for s in tree.body):
-        found = replace(problem_of(0, 0, path.stem, source), alias=path.stem)
+        # A user's own file means the models that it names.
+        found = replace(problem_of(0, 0, path.stem, source), alias=path.stem, pretrained=False)
         if found.trouble is not None:
             raise UserError(f"{path}: {found.trouble}; see docs/guides/own-kernels.md")
         return found
@@ -309,7 +322,19 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         says=" ".join((says or "").split()),
         trouble=f"the problem does not define {' and '.join(missing)}" if missing else None,
         doubt=crossed(tree),
+        pretrained=any(_imports(s, "transformers") for s in tree.body),
     )
+
+
+def _imports(statement: ast.stmt, package: str) -> bool:
+    match statement:
+        case ast.Import(names=names):
+            modules = [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            modules = [module]
+        case _:
+            modules = []
+    return any(module.partition(".")[0] == package for module in modules)
 
 
 def crossed(tree: ast.Module) -> str | None:

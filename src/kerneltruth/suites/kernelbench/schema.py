@@ -38,6 +38,7 @@ class Outline:
         outputs: of the call, tensors and plain values.
         flops: of one call.
         terms: the most that one sum has.
+        masks: buffers of bools, which cost little: a model may have one for its longest sequence.
         products: how many matrix products and convolutions a call makes.
         stretched: which operands its operators broadcast, and along which dims.
     """
@@ -53,11 +54,12 @@ class Outline:
     terms: int
     products: int
     stretched: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
 
     @property
     def weights(self) -> int:
-        """Return the elements of all parameters and buffers."""
-        return sum(math.prod(shape) for shape in self.state.values())
+        """Return the elements of all parameters and buffers but masks."""
+        return sum(math.prod(shape) for n, shape in self.state.items() if n not in self.masks)
 
     @property
     def elements(self) -> int:
@@ -82,6 +84,7 @@ def outline_of(data: dict[str, Any]) -> Outline:
         plain=data["plain"],
         names=tuple(data["names"]),
         parameters=tuple(data["parameters"]),
+        masks=tuple(data["masks"]),
         flops=data["flops"],
         terms=data["terms"],
         products=data["products"],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 
 from kerneltruth.documents.model import content_hash, dumps, parse
 from kerneltruth.errors import UserError
+from kerneltruth.runner.child.pretrained import SMALL_MODELS
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import write_whole
 from kerneltruth.suites.kernelbench.child_session import INSIDE, ProblemSession
@@ -45,7 +47,17 @@ def _cache_key(problem: Problem) -> str:
     beside = ("constants.py", "forms.py", "schema.py", "search.py", "derive.py")
     files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
     rules = [p.read_text("utf-8") for p in files]
-    return content_hash([problem.source, rules, torch.__version__])
+    models = _models() if problem.pretrained else []
+    return content_hash([problem.source, rules, torch.__version__, *models])
+
+
+def _models() -> list[str]:
+    """Return what the schema of a pretrained model follows from, too."""
+    try:
+        installed = version("transformers")
+    except PackageNotFoundError:
+        installed = ""
+    return [installed, SMALL_MODELS.read_text("utf-8")]
 
 
 def _read(path: Path) -> Schema | None:

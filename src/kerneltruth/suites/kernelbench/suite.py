@@ -169,6 +169,7 @@ class KernelBench(Suite):
             language="torch",
             trusted=True,
             entry="Model" if problem.function is None else problem.function.name,
+            pretrained=problem.pretrained,
         )
 
     def statement(self, name: str) -> TaskSource:

@@ -226,6 +226,7 @@ def _task(
         foreign=True,
         as_written=True,
         source=problem.source if problem.alias else None,
+        pretrained=problem.pretrained,
     )
 
 

@@ -86,6 +86,25 @@ def test_the_model_takes_the_dtype_of_its_inputs_and_weights():
     assert call(*inputs).dtype == torch.bfloat16
 
 
+class Tied(nn.Module):
+    """Registers a weight twice, and keeps what it computes from the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2, bias=False)
+        self.turned = self.layer.weight.detach().t().clone()
+        self.head = nn.Linear(3, 2, bias=False)
+        self.head.weight = self.layer.weight
+
+    def forward(self, x):
+        return x @ self.turned, self.head(x)
+
+
+def test_a_constructor_computes_with_the_judges_weights_where_it_ties_them_later():
+    call, inputs = build(Tied, offered([], NAMES[:1], [X]), "cpu")
+    assert all(torch.equal(found, X @ WEIGHT.T) for found in call(*inputs))
+
+
 class Drawing(nn.Module):
     """Draws what is no weight after its weights, and in each call."""
 

@@ -9,6 +9,7 @@ from torch import nn
 from kerneltruth.suites.kernelbench.inside.model import LoadedProblem
 from kerneltruth.suites.kernelbench.inside.modes import Counter, Narrowing, OneStep
 from kerneltruth.suites.kernelbench.inside.serving import Harness
+from kerneltruth.suites.kernelbench.schema import outline_of
 
 from .problems import HEAD, NO_INIT, STACKED
 
@@ -35,6 +36,36 @@ def counted(call, shortened):
             return counter, call()
         with OneStep(counter):
             return counter, call()
+
+
+def test_an_empty_tensor_that_a_concatenation_skips_is_no_part_of_it():
+    parts = [torch.empty(0), torch.rand(2, 3, 5), torch.rand(2, 3, 5)]
+    counter, _ = counted(lambda: torch.cat(parts, dim=-2), False)
+    assert counter.stretched == set()
+    counter, _ = counted(lambda: torch.cat([torch.rand(3, 2), torch.rand(3, 1)], dim=1), False)
+    assert counter.stretched == {"cat:2:uneven"}
+
+
+MASKED = f"""{HEAD}
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(7))
+        self.register_buffer("mask", torch.ones(4096, 4096, dtype=torch.bool).tril())
+
+    def forward(self, x):
+        return x * self.scale * self.mask[:7, :7]
+
+def get_inputs():
+    return [torch.rand(7, 7)]
+
+{NO_INIT}"""
+
+
+def test_a_mask_counts_as_no_weight():
+    found = outline_of(outline(MASKED))
+    assert found.masks == ("mask",)
+    assert found.weights == 7
 
 
 def test_a_reference_uses_one_thread_unless_more_are_requested():

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from kerneltruth.runner.child.pretrained import as_text, from_text
 from kerneltruth.suites.kernelbench.constants import sizes_in
 
 # The name of the file in tracebacks.
@@ -193,10 +194,11 @@ def state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
-def is_plain(value: Any) -> bool:
-    """Return whether a value equals its text."""
+def is_plain(values: Sequence[Any]) -> bool:
+    """Return whether a text says all of some constructor inputs."""
+    text = as_text(values)
     try:
-        return bool(ast.literal_eval(repr(value)) == value)
+        return as_text(from_text(text)) == text
     except (ValueError, SyntaxError):
         return False
 

@@ -91,7 +91,7 @@ def _uneven(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
     if name != "cat" or not args:
         return
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
-    if len({part.shape[dim] for part in args[0] if part.ndim}) > 1:
+    if len({part.shape[dim] for part in args[0] if part.shape != (0,)}) > 1:
         yield f"cat:{len(args[0])}:uneven"
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
+from kerneltruth.runner.child.pretrained import as_text
 from kerneltruth.suites.kernelbench.inside.facts import facts, ignores, ranges, runs
 from kerneltruth.suites.kernelbench.inside.laid_out import RecordedLayouts, without_dynamo
 from kerneltruth.suites.kernelbench.inside.model import (
@@ -178,12 +179,13 @@ class Harness:
                     with counter, OneStep(counter):
                         outputs = flat(model(*inputs))
         return {
-            "init": repr(list(init)),
-            "plain": is_plain(list(init)),
+            "init": as_text(init),
+            "plain": is_plain(init),
             "names": self._problem.names(model, inputs),
             "inputs": [described(v) for v in inputs],
             "state": {n: list(t.shape) for n, t in state(model).items()},
             "parameters": [n for n, _ in model.named_parameters()],
+            "masks": [n for n, t in state(model).items() if t.dtype == torch.bool],
             "outputs": [described(v) for v in outputs],
             "flops": counter.flops,
             "terms": counter.terms,
