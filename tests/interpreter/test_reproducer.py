@@ -421,7 +421,8 @@ def test_what_a_script_cannot_see_is_not_called_right(ran, name, why):
 def test_a_script_has_only_the_parts_that_it_needs():
     plain = written(torch_double("return x * 2"))
     assert "# <" not in plain
-    for part in ("numpy", "zlib", "autotune", "model_called", "stepped", "os.fork", "def repeat"):
+    parts = ("numpy", "zlib", "autotune", "model_called", "stepped", "os.fork", "def repeat")
+    for part in (*parts, "offer_small_models"):
         assert part in BODY
         assert part not in plain, part
 

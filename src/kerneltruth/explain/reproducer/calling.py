@@ -30,7 +30,12 @@ def model_called(kind, values):
     called = ast.literal_eval(values.pop("model.called", None) or "{}")
     values.pop("model.filled", None)
     torch.manual_seed(0)
-    model = kind(*ast.literal_eval(values.pop("get_init_inputs()")))
+    names = {}
+    # <pretrained>
+    if "transformers" in sys.modules:
+        names["AutoConfig"] = sys.modules["transformers"].AutoConfig
+    # </pretrained>
+    model = kind(*eval(values.pop("get_init_inputs()"), names))
     own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     found = {n: values.pop(n) for n in list(values) if n.startswith("weights.")}
     weights = {n.removeprefix("weights."): w for n, w in found.items() if w is not None}

@@ -17,6 +17,9 @@ import sys
 import tempfile
 import traceback
 
+# <pretrained>
+import copy
+# </pretrained>
 # <packed>
 import base64
 import zlib

@@ -41,6 +41,26 @@ def mend_interpreter():
 
 
 # </interpreter>
+# <pretrained>
+def offer_small_models():
+    """In place of pretrained models of these names: small ones, with weights that they draw."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+
+    def config_dict(kind, name, **settings):
+        return copy.deepcopy(MODELS[name]), {}
+
+    def from_pretrained(kind, name, *args, config=None, **settings):
+        config = copy.deepcopy(config or transformers.AutoConfig.from_pretrained(name))
+        known = ("attn_implementation", "dtype", "torch_dtype")
+        given = {n: settings[n] for n in known if settings.get(n) not in (None, "auto")}
+        return kind._from_config(config, *args, **given).eval()
+
+    transformers.PretrainedConfig.get_config_dict = classmethod(config_dict)
+    transformers.PreTrainedModel.from_pretrained = classmethod(from_pretrained)
+
+
+# </pretrained>
 def load(folder):
     """The candidate's entry, from a file of its own, so that Triton finds the source."""
     for owner, name in (
@@ -63,6 +83,9 @@ def load(folder):
     if not CUDA:
         mend_interpreter()
     # </interpreter>
+    # <pretrained>
+    offer_small_models()
+    # </pretrained>
     path = os.path.join(folder, "candidate.py")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(CANDIDATE)

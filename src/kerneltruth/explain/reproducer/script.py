@@ -24,6 +24,8 @@ from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
 from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.child.models import CONSTRUCTED
+from kerneltruth.runner.child.pretrained import small_configs
 from kerneltruth.tasks.spec import Task
 
 # The text after a script's data; marks enclose parts that not all scripts need.
@@ -90,6 +92,7 @@ def script(
         "ENTRY": candidate.entry,
         "ARRAYS": candidate.language == "numpy",
         "NOTES": _notes(expectation),
+        "MODELS": _models(task, expectation),
     }
     return "\n".join(
         (
@@ -101,6 +104,7 @@ def script(
             "",
             *_reference(task),
             *(f"{name} = {as_python(settings[name])}" for name in _SETTINGS),
+            *([f"MODELS = {as_python(settings['MODELS'])}"] if settings["MODELS"] else ()),
             body(needed(candidate, settings)),
         )
     )
@@ -124,6 +128,7 @@ def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
         "model": model,
         "optimizer": any(n.startswith("_gradients_of_") for n in arguments),
         "other_values": kind == "kept_state",
+        "pretrained": bool(settings["MODELS"]),
         "packed": any(isinstance(s["data"], CompressedText) for s in data),
         "repeat": kind in ("nondeterministic", "other_bits", "uninitialized", "out_of_bounds"),
         "values": model or kind == "kept_state",
@@ -144,6 +149,13 @@ def body(parts: frozenset[str]) -> str:
         else:
             within.append(mark[2])
     return "".join(kept)
+
+
+def _models(task: Task, expectation: Expectation) -> dict[str, Any]:
+    """Return the small models that stand for those that a call names, by name."""
+    called = str(expectation.inputs.scalars.get(CONSTRUCTED, ""))
+    small = small_configs() if task.pretrained else {}
+    return {name: config for name, config in small.items() if repr(name) in called}
 
 
 def _reference(task: Task) -> Iterator[str]:

@@ -1,12 +1,15 @@
 """Problems that load a model by name are judged on a small one, which candidates get too."""
 
 import importlib.util
+import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
+from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.explain.reproducer.script import script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
@@ -84,18 +87,31 @@ def schemas(tmp_path_factory):
 
 
 @pytest.fixture
-def judged(runner, schemas, tmp_path):
-    """The verdict on a candidate for a problem; its own model is one."""
+def opened(runner, schemas, tmp_path):
+    """The suite of one problem, and its task."""
 
-    def judge(source, candidate=None, cases=8):
+    def opening(source):
         (tmp_path / "level4").mkdir()
         (tmp_path / "level4/1_Model.py").write_text(source)
         suite = KernelBench(read_problems(tmp_path), runner, schemas)
         task = suite.task("level4/1")
         assert task.unrefereeable is None
-        new = candidate and read_candidate(
-            candidate, "new.py", task_names=("ModelNew",), task="ModelNew"
-        )
+        return suite, task
+
+    return opening
+
+
+def read(source):
+    return read_candidate(source, "new.py", task_names=("ModelNew",), task="ModelNew")
+
+
+@pytest.fixture
+def judged(runner, opened):
+    """The attempt of a candidate for a problem; its own model is one."""
+
+    def judge(source, candidate=None, cases=8):
+        suite, task = opened(source)
+        new = candidate and read(candidate)
         with CandidateSession(
             task,
             new or suite.control("level4/1"),
@@ -200,3 +216,28 @@ def test_candidates_of_other_tasks_see_transformers_as_it_is(runner):
     )
     assert loaded(runner, source, pretrained=False).ended == "returned"
     assert loaded(runner, source, pretrained=True).ended == "load_failed"
+
+
+@needs_transformers
+@pytest.mark.slow
+def test_a_script_reproduces_a_fault_on_the_small_model(runner, opened, tmp_path):
+    _, task = opened(GPT2)
+    candidate = read(new(GPT2, forward="self.model(x).logits * 1.02"))
+    cache = ExpectationCache(Policy())
+    case = next(iter(generate(task, count=1, seed=1)))
+    with CandidateSession(task, candidate, runner, cache, deadline_s=60) as session:
+        expectation = cache.get(task, case)
+        ruling, _, placed = session.call(expectation)
+    text = script(
+        task=task,
+        candidate=candidate,
+        expectation=expectation,
+        placed=placed,
+        verdict=ruling.verdict,
+    )
+    ended = []
+    for source in (text, text.replace(" * 1.02", "")):
+        (tmp_path / "script.py").write_text(source)
+        done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True)
+        ended.append(done.returncode)
+    assert ended == [1, 0]
