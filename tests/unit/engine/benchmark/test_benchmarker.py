@@ -216,6 +216,16 @@ def test_shapes_that_are_too_large_to_be_timed_are_named(benchmarker):
     assert one.time(TASK, of(RIGHT)).not_timed == ()
 
 
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_a_timed_candidate_gets_small_models_where_its_task_has_one(
+    benchmarker, watched, pretrained
+):
+    broken = "raise OSError('no, thanks')\ndef softmax(input): pass"
+    task = replace(TASK, perf=SHAPES[:1], pretrained=pretrained)
+    assert benchmarker("eager").time(task, of(broken)).outcome != "timed"
+    assert {c.pretrained for c in watched.opened if c.source == broken} == {pretrained}
+
+
 def test_without_a_device_there_is_no_limit_and_the_times_are_those_of_the_host(timed):
     for shape in timed.shapes:
         assert (shape.efficiency, shape.floor_us, shape.bound_by) == (None, None, None)

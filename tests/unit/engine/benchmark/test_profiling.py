@@ -1,6 +1,7 @@
 """The profiler runs where it is installed, and is reported missing in one line where it is not."""
 
 import stat
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,7 +9,13 @@ import pytest
 
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.engine.benchmark.profiling import NAMELESS, NOTHING, profile, share_of
+from kerneltruth.engine.benchmark.profiling import (
+    NAMELESS,
+    NOTHING,
+    device_share,
+    profile,
+    share_of,
+)
 from kerneltruth.engine.benchmark.timed_file import time_file
 from kerneltruth.engine.requests import TimeRequest, result_of
 from kerneltruth.engine.start import run
@@ -16,6 +23,7 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.kernel_words import shares
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.observation import KernelRun, KernelWork, Observation
+from kerneltruth.runner.wire import decode
 from kerneltruth.tasks.registry import find
 
 TASK = replace(find("kernelbenchx/softmax"), perf=({"M": 8, "N": 16},))
@@ -36,7 +44,10 @@ def ncu(tmp_path, monkeypatch):
         program = tmp_path / "bin" / "ncu"
         program.parent.mkdir()
         (tmp_path / "printed").write_text(printed)
-        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/said\ncat {tmp_path}/printed\n')
+        program.write_text(
+            f'#!/bin/sh\necho "$@" > {tmp_path}/said\ncat {tmp_path}/printed\n'
+            f'for last; do :; done\ncp "$last" {tmp_path}/messages\n'
+        )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
         return tmp_path / "said"
@@ -56,9 +67,11 @@ def test_a_missing_profiler_is_named_in_one_line(monkeypatch, options):
         next(run(replace(options, profile=True)))
 
 
-def seen_of(kernel, source=SOFTMAX, **how):
-    candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
-    return profile(candidate, TASK, timed_cases(TASK)[0], device="cpu", kernel=kernel, **how)
+CANDIDATE = read_candidate(SOFTMAX, "softmax.py", task_names=("softmax",), task="softmax")
+
+
+def seen_of(kernel, task=TASK, **how):
+    return profile(CANDIDATE, task, timed_cases(TASK)[0], device="cpu", kernel=kernel, **how)
 
 
 def test_launches_are_read_from_what_the_profiler_prints(ncu):
@@ -73,6 +86,30 @@ def test_the_candidate_is_called_under_the_profiler(ncu):
     words = said.read_text()
     assert "kerneltruth.runner.child.without_judge" in words
     assert "--kernel-name softmax" in words
+
+
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_a_profiled_candidate_gets_small_models_where_its_task_has_one(ncu, pretrained):
+    messages = ncu(TABLE).with_name("messages")
+    task = replace(TASK, pretrained=pretrained)
+    seen_of("softmax", task)
+    with messages.open("rb") as file:
+        assert decode(file.read, limit=2**20).pretrained is pretrained
+    runner = Opening()
+    device_share(runner, CANDIDATE, task, timed_cases(TASK)[0])
+    assert [c.pretrained for c in runner.opened] == [pretrained]
+
+
+class Opening:
+    """Stands in for a runner, whose children see no work."""
+
+    def __init__(self):
+        self.opened = []
+
+    def open(self, candidate, mode):
+        self.opened.append(candidate)
+        child = SimpleNamespace(request=lambda message, deadline_s: Observation(ended="returned"))
+        return nullcontext(child)
 
 
 def test_a_profiler_that_may_not_count_is_the_machines_fault(ncu):
