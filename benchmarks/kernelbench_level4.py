@@ -116,8 +116,9 @@ def main() -> int:
     caught = [sum(row[5 + i] == "fail" for row in made) for i in range(len(FAULTS))]
     lines = [
         f"transformers {version('transformers')}. Own models that hold: {held} of {len(made)}, in "
-        f"{sum(int(row[2]) for row in made):,} cases and {audit.seconds:,.0f} s. Wrong models that "
-        f"fail: {caught[0]} with tanh as the activation, {caught[1]} with logits times 1.02.",
+        f"{sum(int(row[2]) for row in made):,} cases and {audit.seconds:,.0f} s. Caught: "
+        f"{caught[0]} of {len(made)} with tanh as the activation, {caught[1]} with logits times "
+        "1.02.",
         "",
         *table(
             ("problem", "own model", "cases", "unrefereeable", "seconds", "tanh", "times 1.02"),
