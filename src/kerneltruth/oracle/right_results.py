@@ -100,8 +100,8 @@ def _conditioning(
     """How far a pointwise function moves with its input; see `RightResults`.
 
     If all rows are of one scale, and no result exceeds 1, a row's scale is the element's own, so
-    nothing is evaluated. Of several tensors, or of a foreign program, it is infinite: only that the
-    function is pointwise counts.
+    nothing is evaluated. It is infinite where there are several tensors, or a foreign program: only
+    that the function is pointwise counts then.
     """
     given = {name: t for name, t in inputs.tensors.items() if t is not None}
     # What a foreign program does is not declared.
