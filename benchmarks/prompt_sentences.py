@@ -132,7 +132,7 @@ def shortened(text: str) -> str:
 
 def sentence(task: Task, promise: Promise, prompt: Prompt) -> str | None:
     """The sentence that makes a promise; None where none does."""
-    subject = subject_of(promise.kind, promise.name, promise.value)
+    subject = subject_of(task, promise.kind, promise.name, promise.value)
     kind, _, name = subject.partition(" ")
     match kind:
         case "dtype":
@@ -187,7 +187,7 @@ def sentences_of(task: Task, prompt: Prompt) -> Iterator[tuple[Promise, str, str
             continue
         if promise.kind == "recipe" or (promise.kind, promise.name) == ("dtype", "float32"):
             continue
-        subject = subject_of(promise.kind, promise.name, promise.value)
+        subject = subject_of(task, promise.kind, promise.name, promise.value)
         yield promise, subject, sentence(task, promise, prompt)
 
 

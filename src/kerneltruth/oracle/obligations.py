@@ -70,9 +70,10 @@ ONLY_WHERE_PROMISED = frozenset({"gradients", "attributes"})
 def obligations_of(task: Task) -> Iterator[Departure]:
     """The obligations of a task, and its parts of them; those that are missing do not apply."""
     yield Departure(obligation="published")
-    if task.dims or any(a.hidden and a.name != CALL and a.values[1:] for a in task.attributes):
+    forms = [a for a in task.attributes if any(is_form(task, a.name, v) for v in a.values[1:])]
+    if task.dims or forms:
         yield Departure(obligation="shapes")
-        if any(a.hidden and a.name != CALL and task.extended.get(a.name) for a in task.attributes):
+        if any(is_form(task, a.name, v) for a in forms for v in task.extended.get(a.name, ())):
             yield Departure(obligation="shapes", part=BEYOND, promised=False)
     if task.tensors:
         yield Departure(obligation="values", promised=task.promises.values)
@@ -99,16 +100,23 @@ def obligations_of(task: Task) -> Iterator[Departure]:
 
 
 def _of_attributes(task: Task) -> Iterator[Departure]:
-    chosen = [a for a in task.attributes if len(a.values) > 1 and (not a.hidden or a.name == CALL)]
-    calls = {v for a in chosen if a.name == CALL for v in a.values} - {BACKWARD}
-    plain = [a for a in chosen if a.name != CALL]
-    if plain or len(calls) > 1 or any(spec.optional for spec in task.tensors):
+    calls = {v for a in task.attributes if a.name == CALL for v in a.values} - {BACKWARD}
+    others = [(a.name, v) for a in task.attributes if a.name != CALL for v in a.values[1:]]
+    promised = [task.is_core({n: v}) for n, v in others if not is_form(task, n, v)]
+    if any(promised) or len(calls) > 1 or any(spec.optional for spec in task.tensors):
         yield Departure(obligation="attributes")
     elif fixed_numbers(task):
         yield Departure(obligation="attributes", promised=False)
-    names = {a.name for a in plain} & task.extended.keys()
-    if any(task.extended[name] for name in names):
+    if not all(promised):
         yield Departure(obligation="attributes", part=BEYOND, promised=False)
+
+
+def is_form(task: Task, name: str, value: Scalar) -> bool:
+    """Whether an attribute's value is the number of dims, or says which of them broadcast.
+
+    A hidden attribute may also give the call's arguments other values.
+    """
+    return name.startswith("_") and name != CALL and not task.given_by(name, value)
 
 
 def fixed_numbers(task: Task) -> tuple[str, ...]:
@@ -164,19 +172,15 @@ def _promised(task: Task, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
 def _other_settings(
     task: Task, case: Case, published: Case
 ) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
-    """The settings that are not the published ones: of the caller's attributes, and of forms.
-
-    A form is a hidden attribute, such as the number of dims, or which of them broadcast.
-    """
+    """The settings that are not the published ones: of the call's arguments, and of forms."""
     usual = published.settings
     chosen: dict[str, Scalar] = {}
     forms: dict[str, Scalar] = {}
     others = [(n, v) for n, v in case.attributes if not _is_same(v, usual[n])]
-    hidden = {a.name for a in task.attributes if a.hidden} if others else set()
     for name, value in others:
         if name == CALL and task.wants_gradients(case.settings):
             continue
-        (forms if name in hidden and name != CALL else chosen)[name] = value
+        (forms if is_form(task, name, value) else chosen)[name] = value
     return chosen, forms
 
 

@@ -13,9 +13,9 @@ from kerneltruth.documents.facts import ContractFacts, ObligationFacts, PromiseF
 from kerneltruth.documents.records import OBLIGATIONS, Obligation
 from kerneltruth.errors import DeclarationError
 from kerneltruth.oracle.contract import contract_with
-from kerneltruth.oracle.obligations import Departure, obligations_of
+from kerneltruth.oracle.obligations import Departure, is_form, obligations_of
 from kerneltruth.tasks.model import BACKWARD, CALL
-from kerneltruth.tasks.sentences import sentence_of
+from kerneltruth.tasks.sentences import sentence_of, subject_of
 from kerneltruth.tasks.spec import Task
 
 # Why these decide where no sentence of a prompt says so.
@@ -135,10 +135,10 @@ def _said(task: Task) -> Iterator[tuple[str, str, str]]:
         said = sentence(task, promise)
         default = promise.kind == "attribute" and repr(promise.value) == repr(usual[promise.name])
         if said is not None and not default:
-            yield _obligation_of(promise), _name_of(promise), said
+            yield _obligation_of(task, promise), _name_of(task, promise), said
 
 
-def _obligation_of(promise: Promise) -> str:
+def _obligation_of(task: Task, promise: Promise) -> str:
     match promise.kind:
         case "dtype":
             return f"dtypes.{promise.name}"
@@ -150,18 +150,19 @@ def _obligation_of(promise: Promise) -> str:
             return "empty"
         case "attribute" if promise.name == CALL and promise.value == BACKWARD:
             return "gradients"
-        case "attribute" if promise.name.startswith("_") and promise.name != CALL:
+        case "attribute" if is_form(task, promise.name, promise.value):
             return "shapes"
         case _:
             return "attributes"
 
 
-def _name_of(promise: Promise) -> str:
+def _name_of(task: Task, promise: Promise) -> str:
     match promise.kind:
         case "attribute" if promise.name == CALL:
             return str(promise.value)
         case "attribute":
-            return promise.name.removeprefix("_")
+            subject = subject_of(task, promise.kind, promise.name, promise.value)
+            return subject.removeprefix("argument ").removeprefix("_")
         case "absent":
             return f"{promise.name}=None"
         case kind:

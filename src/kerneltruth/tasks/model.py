@@ -235,6 +235,25 @@ class Task:
         derived = [a for a in self.arguments if isinstance(a, Derived)]
         return settings | {a.name: evaluate(a.expression, scope) for a in derived}
 
+    def given_by(self, name: str, value: Scalar) -> tuple[str, ...]:
+        """Return the arguments that a value of a hidden attribute gives other values.
+
+        An argument that follows from the sizes changes with them: that is another size, not another
+        argument, unless all tensors keep their shapes.
+        """
+        derived = [a.name for a in self.arguments if isinstance(a, Derived)]
+        if not derived:
+            return ()
+        usual = {a.name: a.default for a in self.attributes} | dict(self.first)
+        other, sizes = usual | {name: value}, self.benchmark.dims
+        before, after = self.scalars(sizes, usual), self.scalars(sizes, other)
+        changed = [n for n in derived if repr(before[n]) != repr(after[n])]
+        shapes = ((self.shape(t, sizes, usual), self.shape(t, sizes, other)) for t in self.tensors)
+        if changed and not (self.tensors and all(one == two for one, two in shapes)):
+            larger = self.scalars({symbol: 2 * n for symbol, n in sizes.items()}, other)
+            changed = [n for n in changed if self.dims and repr(after[n]) == repr(larger[n])]
+        return tuple(sorted(changed, key=lambda n: after[n] is None))
+
     def call_order(self) -> tuple[str, ...]:
         """Return the names of the arguments in order: a list once, a hidden attribute never."""
         names = (

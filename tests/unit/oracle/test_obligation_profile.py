@@ -23,7 +23,7 @@ from kerneltruth.oracle.profile import (
 )
 from kerneltruth.runner.observation import Access, Binary, Launch, Observation
 from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.registry import suites, tasks_of
+from kerneltruth.tasks.registry import TASKS, suites, tasks_of
 from kerneltruth.tasks.spec import Variants
 
 HANGS = Observation(ended="timeout")
@@ -198,6 +198,26 @@ def test_a_second_fault_is_found_where_the_published_inputs_fail():
 def test_a_fault_of_one_attribute_value_is_of_the_attributes():
     attempt = attempt_of(lambda call: call.tensors["x"] * 2.0, task=SCALED)
     assert with_status(attempt, "broken") == ["attributes"]
+
+
+@pytest.mark.parametrize(
+    ("wrong_if", "broken"),
+    [
+        (lambda a, b, dims: not isinstance(dims, int), ["attributes"]),
+        (lambda a, b, dims: dims == 1, ["attributes"]),
+        (lambda a, b, dims: a.shape[1] == 1 != b.shape[0], ["shapes"]),
+        (lambda a, b, dims: False, []),
+    ],
+)
+def test_a_value_of_an_argument_that_follows_from_a_form_is_of_the_attributes(wrong_if, broken):
+    def answer(call):
+        a, b = call.tensors["a"], call.tensors["b"]
+        dims = next(x.value for x in call.arguments if x.name == "dims")
+        return torch.tensordot(a, b, dims) + (100 if wrong_if(a, b, dims) else 0)
+
+    attempt = attempt_of(answer, task=TASKS["tritonbench/tensordot"], plan=Plan(domain="core"))
+    assert with_status(attempt, "broken") == broken
+    assert {"attributes", "shapes"} <= {*broken, *with_status(attempt, "held")}
 
 
 def test_an_ordinary_case_that_is_refused_counts_where_a_special_one_showed_it():

@@ -19,7 +19,7 @@ from kerneltruth.oracle.obligations import (
     without,
 )
 from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.registry import suites, tasks_of
+from kerneltruth.tasks.registry import TASKS, suites, tasks_of
 from kerneltruth.tasks.spec import Variants
 
 NAN = float("nan")
@@ -90,6 +90,43 @@ def test_broadcasting_decides_where_a_sentence_promises_it_and_sizes_decide_besi
     known = {d.key: d.promised for d in obligations_of(BROADCAST)}
     assert (known["shapes"], known["shapes.beyond"]) == (True, False)
     assert "shapes.beyond" not in {d.key for d in obligations_of(RELU)}
+
+
+@pytest.mark.parametrize(
+    ("key", "form", "named"),
+    [
+        # Another type, another value, None in its place.
+        ("kernelbenchx/adaptive_avg_pool2d", {"_size": "int"}, "attributes"),
+        ("kernelbenchx/expand_where", {"_kept": True}, "attributes.beyond"),
+        ("kernelbenchx/fused_layer_norm_relu_linear", {"_trailing": 2}, "attributes"),
+        ("kernelbenchx/interpolate", {"_factor": 2.0}, "attributes"),
+        ("kernelbenchx/interpolate", {"_factor": 1.7}, "attributes.beyond"),
+        ("kernelbenchx/fused_fractional_max_pool2d_with_relu", {"_by": "ratio"}, "attributes"),
+        # The tensors change as well, but the argument follows from no size.
+        ("tritonbench/tensordot", {"_dims": "one"}, "attributes"),
+        ("tritonbench/tensordot", {"_dims": "lists"}, "attributes"),
+        # The argument stays, or has one size more, as the tensors have.
+        ("tritonbench/tensordot", {"_dims": "stretched"}, "shapes"),
+        ("kernelbenchx/expand_where", {"_lead": True}, "shapes"),
+        ("kernelbenchx/layernorm_w8a8", {"_rank": 2}, "shapes.beyond"),
+        ("kernelbenchx/rand", {"_rank": 3}, "shapes"),
+    ],
+)
+def test_a_hidden_attribute_that_gives_an_argument_another_value_is_of_the_attributes(
+    key, form, named
+):
+    task = TASKS[key]
+    published = published_case(task, seed=0, device="cpu")
+    assert keys(published.with_attributes(**form), task) == [named]
+
+
+def test_what_a_case_departs_in_is_an_obligation_of_its_task():
+    for task in (t for suite in suites() for t in tasks_of(suite).values()):
+        published = published_case(task, seed=0, device="cpu")
+        known = {d.key for d in obligations_of(task)}
+        for a in task.attributes:
+            found = (keys(published.with_attributes(**{a.name: v}), task) for v in a.values)
+            assert {key for several in found for key in several} <= known, (task.key, a.name)
 
 
 def test_a_kernel_that_is_wrong_at_a_size_is_so_whatever_goes_beyond_the_prompt_beside_it():

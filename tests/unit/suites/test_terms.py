@@ -20,6 +20,14 @@ def test_a_promise_is_shown_with_the_sentence_that_makes_it():
     assert "support for approximate='tanh'" in attributes.promises[0].sentence
 
 
+def test_an_argument_that_follows_from_a_form_has_a_sentence_of_its_own():
+    found = shown("tritonbench/tensordot")
+    (lists,), (stretched,) = found["attributes"].promises, found["shapes"].promises
+    assert (lists.promise, stretched.promise) == ("dims", "dims")
+    assert "explicit lists of dimensions" in lists.sentence
+    assert "broadcasted" in stretched.sentence
+
+
 def test_what_no_sentence_promises_decides_under_torch_alone():
     key = "kernelbenchx/fused_hstack_div"
     assert not shown(key)["dtypes.float16"].decisive

@@ -21,10 +21,11 @@ QUOTED = ("kernelbenchx", "tritonbench")
 _OF_CALL = {OUT: "argument out", BACKWARD: "gradients"}
 
 
-def subject_of(kind: str, name: str, value: Scalar = None) -> str:
+def subject_of(task: Task, kind: str, name: str, value: Scalar = None) -> str:
     """Return what a sentence has to promise: `argument dim`, `dtype float16`, `gradients`.
 
     Args:
+        task: of the promise.
         kind: of the promise; see `cases.promised.Promise`.
         name: of the dtype, attribute, tensor or layout.
         value: of an attribute.
@@ -32,13 +33,14 @@ def subject_of(kind: str, name: str, value: Scalar = None) -> str:
     if kind == "attribute" and name == CALL:
         return _OF_CALL.get(str(value), str(value))
     if kind == "attribute":
-        return f"argument {name}"
+        given = task.given_by(name, value) if name.startswith("_") else ()
+        return f"argument {next(iter(given), name)}"
     return f"{kind} {name}".strip()
 
 
 def sentence_of(task: Task, kind: str, name: str, value: Scalar = None) -> str | None:
     """Return the sentence that makes a promise; None where no sentence does."""
-    subject = subject_of(kind, name, value)
+    subject = subject_of(task, kind, name, value)
     if task.suite in QUOTED:
         return _quoted(task.suite).get(task.name, {}).get(subject)
     return None if task.foreign else _declared(task, subject)
