@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import prod
 
 from msgspec.structs import replace
@@ -13,7 +13,10 @@ from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.shapes import Device, Sizes
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Scalar, Task
+
+# The smallest of smaller cases has this part of the elements or less.
+SMALLER_BY = 32
 
 
 def published_dtype(task: Task) -> str:
@@ -38,15 +41,58 @@ def published_case(task: Task, *, seed: int, device: str) -> Case:
     return replace(found, strategy="published")
 
 
+def smaller_cases(task: Task, case: Case) -> tuple[Case, ...]:
+    """Return a case at smaller sizes, each twice as large as the one before or larger.
+
+    Rows are halved first, so that a block over the other dims fits as before.
+    """
+    own = case.sizes
+    rows = {a.symbol for a in shapes.axes(task, "cpu") if a.kind == "batch"}
+    found = [case.with_dims(**sizes) for sizes in (*_halvings(own), *_halved_in_turn(own, rows))]
+    sets = [a for a in task.attributes if a.hidden] if not task.dims else []
+    forms = [{a.name: v} for a in sets for v in a.values if task.is_core({a.name: v})]
+    found += [case.with_attributes(**form) for form in (*task.smaller, *forms)]
+    most = _elements(task, case)
+    by_count = {
+        count: smaller
+        for smaller in found
+        if not shapes.violations(task, smaller.sizes, smaller.settings)
+        and 0 < (count := _elements(task, smaller)) < most
+    }
+    least = max((n for n in by_count if n * SMALLER_BY <= most), default=0)
+    chosen: list[int] = []
+    for count in sorted(n for n in by_count if n >= least):
+        if not chosen or count >= 2 * chosen[-1]:
+            chosen.append(count)
+    return tuple(by_count[n] for n in chosen)
+
+
+def _halved_in_turn(own: Sizes, rows: Collection[str]) -> Iterator[Sizes]:
+    """Yield the sizes with one dim halved after the other: those in `rows`, then the largest."""
+    sizes = dict(own)
+    while any(n > 1 for n in sizes.values()):
+        symbol = max(sizes, key=lambda s: (sizes[s] > 1 and s in rows, sizes[s]))
+        sizes = sizes | {symbol: sizes[symbol] // 2}
+        yield sizes
+
+
+def _elements(task: Task, case: Case) -> int:
+    """Return how many elements all inputs have; if there are none, about those of the result."""
+    present = (spec for spec in task.tensors if spec.name not in case.absent)
+    given = sum(prod(task.shape(spec, case.sizes, case.settings)) for spec in present)
+    return given or prod(case.sizes.values())
+
+
 def reduction(task: Task, published: Case) -> str | None:
     """Return the sizes at which the published inputs are tried, if not the benchmark's own."""
-    own = dict(task.benchmark.dims)
-    if task.first or published.sizes == own:
+    own = {**task.benchmark.dims, **task.first}
+    tried = {name: (published.sizes | published.settings)[name] for name in own}
+    if tried == own:
         return None
-    return f"tried at {_sizes(published.sizes)}; the benchmark has {_sizes(own)}"
+    return f"tried at {_sizes(tried)}; the benchmark has {_sizes(own)}"
 
 
-def _sizes(sizes: Mapping[str, int]) -> str:
+def _sizes(sizes: Mapping[str, Scalar]) -> str:
     return " ".join(f"{symbol}={n}" for symbol, n in sizes.items())
 
 

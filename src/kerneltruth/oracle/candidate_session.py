@@ -178,8 +178,11 @@ class CandidateSession:
         around: Surroundings = USUAL,
         earlier: Sequence[Inputs] = (),
         in_sight: bool = False,
+        within: float = 1.0,
     ) -> tuple[Ruling, Observation, dict[str, Placed]]:
-        """Run one case and rule on it; a result that changes with its surroundings is wrong.
+        """Run one case, within a share of the deadline, and rule on it.
+
+        A result that changes with its surroundings is wrong.
 
         Before, the candidate is called on `earlier` inputs in the same memory; see
         `protocol.Call`.
@@ -188,7 +191,7 @@ class CandidateSession:
             OutOfTime: the candidate's time is spent.
         """
         # A host that waits for its kernels' writes may wait forever.
-        usual_s = min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s
+        usual_s = min(self.deadline_s, IDLE_S) if around.idle else within * self.deadline_s
         deadline_s = self._allowed(usual_s)
         self.loaded()
         assert self._run is not None

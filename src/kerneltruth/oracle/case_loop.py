@@ -65,16 +65,9 @@ class CaseLoop:
     def __init__(self, session: CandidateSession, plan: Plan) -> None:
         self.tally = Tally()
         published = _published(session, plan)
-        self.profile = ProfileBuilder(
-            task=session.task,
-            published=published,
-            kinds=Kinds(session.task, published, session.runner.device),
-            contract=plan.terms,
-            fails=self._fails_alike,
-            is_narrowed=plan.is_narrowed,
-        )
         self._session = session
         self._plan = plan
+        self.profile = self._profile_from(published)
         # By identity of the case and number of the configuration.
         self._outcomes: dict[tuple[str, int], Outcome | None] = {}
         self._judged: set[tuple[str, int]] = set()
@@ -82,7 +75,20 @@ class CaseLoop:
         self._right = RightCases()
         self._total = plan.cases
         self._pace = InterpreterPace(session)
+        # The published inputs at smaller sizes, where their own take too long in the interpreter.
+        self._smaller: Case | None = None
         self._out_of_time: TimedOut | None = None
+
+    def _profile_from(self, published: Case) -> ProfileBuilder:
+        session, plan = self._session, self._plan
+        return ProfileBuilder(
+            task=session.task,
+            published=published,
+            kinds=Kinds(session.task, published, session.runner.device),
+            contract=plan.terms,
+            fails=self._fails_alike,
+            is_narrowed=plan.is_narrowed,
+        )
 
     def verdict(self, failure: Judgement | None) -> Verdict:
         """The verdict on all cases; `failure` is the one that decides."""
@@ -171,6 +177,10 @@ class CaseLoop:
             verdict = judgement.verdict
             if isinstance(verdict, UnsupportedHere) and is_too_large(verdict):
                 self._leave_out(case, verdict)
+                smaller, self._smaller = self._smaller, None
+                if case == self.profile.published and smaller is not None:
+                    self.profile = self._profile_from(smaller)
+                    yield from self._judge(smaller, count)
                 return
             yield self._counted(judgement, case, simplest)
             if is_bad(judgement.verdict) and self._plan.stop_at_first:
@@ -285,6 +295,8 @@ class CaseLoop:
             seconds=time.monotonic() - start,
             interface=ruling.interface,
         )
+        if isinstance(verdict, TimedOut) and self._pace.is_unknown:
+            self._smaller = self._pace.measure(case, config)
         slow = self._pace.explains(expectation, verdict)
         if slow is not None:
             return replace(judgement, verdict=slow), case

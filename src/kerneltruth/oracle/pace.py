@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kerneltruth.cases.published import smaller_cases
 from kerneltruth.clock.roofline.work import work_of
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Passed, TimedOut, UnsupportedHere, Verdict
-from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.right_results import count_elements
 
@@ -13,6 +15,8 @@ from kerneltruth.oracle.right_results import count_elements
 PACED = 1024
 # A call does not hang if its size alone explains this share of the deadline.
 EXPLAINED = 0.5
+# A call at a smaller size may take this share; after one that takes half of it, no larger is made.
+SMALLER = 0.5
 TOO_LARGE = "too large for Triton's interpreter"
 
 
@@ -26,7 +30,7 @@ class InterpreterPace:
     """
 
     def __init__(self, session: CandidateSession) -> None:
-        self._task = session.task
+        self._session, self._task = session, session.task
         self._deadline_s = session.deadline_s
         self._is_interpreted = (
             session.candidate.language == "triton" and session.runner.device == "cpu"
@@ -34,15 +38,47 @@ class InterpreterPace:
         self._least_s: list[float | None] = [None, None]
         self.is_slow = False
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a call is interpreted, and none before was right and large enough to tell."""
+        return self._is_interpreted and self._least_s == [None, None]
+
     def learn(self, expectation: Expectation, verdict: Verdict, seconds: float | None) -> None:
         """Learn from the duration of a call."""
-        if not (self._is_interpreted and isinstance(verdict, Passed)) or seconds is None:
-            return
+        if self._is_interpreted and isinstance(verdict, Passed) and seconds is not None:
+            self._learn(expectation, seconds, least=PACED)
+
+    def _learn(self, expectation: Expectation, seconds: float, *, least: int = 1) -> None:
         for i, amount in enumerate(self._amounts(expectation)):
-            if amount >= PACED:
+            if amount >= least:
                 known = self._least_s[i]
                 pace = seconds / amount
                 self._least_s[i] = pace if known is None else min(pace, known)
+
+    def measure(self, case: Case, config: int) -> Case | None:
+        """Learn from calls of a case at smaller sizes; return the largest that was right.
+
+        Each is larger than the one before, until one takes long enough to tell: what every call
+        takes would explain any timeout. A kernel that is wrong at small sizes has a pace, too.
+        """
+        right = None
+        for smaller in smaller_cases(self._task, case):
+            expectation = self._session.cache.get(self._task, smaller)
+            if expectation.invalid is not None or expectation.unrefereeable is not None:
+                continue
+            try:
+                ruling, seen, _ = self._session.call(expectation, config=config, within=SMALLER)
+            except OutOfTime:
+                break
+            if seen.ended == "timeout":
+                break
+            if isinstance(ruling.verdict, Passed):
+                right = smaller
+            if seen.ended == "returned" and seen.seconds is not None:
+                self._learn(expectation, seen.seconds)
+                if seen.seconds > SMALLER / 2 * self._deadline_s:
+                    break
+        return right
 
     def explains(self, expectation: Expectation, verdict: Verdict) -> UnsupportedHere | None:
         """Return what becomes of a timeout that a case's size explains."""
@@ -52,13 +88,16 @@ class InterpreterPace:
 
     def too_large(self, expectation: Expectation) -> UnsupportedHere | None:
         """Return why a right kernel may not return in time here, by the pace of its right calls."""
-        amounts = self._amounts(expectation)
-        needed_s = max((p or 0.0) * a for p, a in zip(self._least_s, amounts, strict=True))
+        needed_s = self._needed_s(expectation)
         if needed_s < EXPLAINED * self._deadline_s:
             return None
         return UnsupportedHere(
             reason=f"{TOO_LARGE}: about {needed_s:.2g} s; --timeout allows {self._deadline_s:g} s"
         )
+
+    def _needed_s(self, expectation: Expectation) -> float:
+        amounts = self._amounts(expectation)
+        return max((p or 0.0) * a for p, a in zip(self._least_s, amounts, strict=True))
 
     def _amounts(self, expectation: Expectation) -> tuple[int, int]:
         """Return the elements of a call's inputs and outputs, and the task's operations."""

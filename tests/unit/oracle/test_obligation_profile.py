@@ -327,6 +327,60 @@ def test_a_call_that_does_not_return_is_broken_unless_the_interpreter_explains_i
     assert (attempt.verdict.word, attempt.profile["shapes"].status) == ("timeout", "broken")
 
 
+WIDE = declare("relu(x[M, N])", lambda x: torch.relu(x), benchmark={"M": 16, "N": 256})
+
+
+def _interpreted(seconds_of):
+    """A kernel whose calls take that long by their elements; those of over 5 s do not return."""
+    calls = []
+
+    def answer(call):
+        x = call.tensors["x"]
+        calls.append(x.numel())
+        seconds = seconds_of(x)
+        return HANGS if seconds > 5.0 else returned(right(call), seconds=seconds)
+
+    return attempt_of(answer, task=WIDE, language="triton"), calls
+
+
+def test_published_inputs_are_tried_at_the_largest_size_that_the_interpreter_allows():
+    attempt, calls = _interpreted(lambda x: 0.1 + 2e-3 * x.numel())
+    assert attempt.verdict.word == "pass"
+    published = attempt.profile["published"]
+    assert published.status == "held"
+    assert published.reason == "tried at M=4 N=256; the benchmark has M=16 N=256"
+    assert calls[:6] == [4096, 128, 256, 512, 1024, 1024]
+    assert not with_status(attempt, "broken")
+
+
+def test_what_is_wrong_at_small_sizes_may_be_too_slow_at_the_published_one():
+    def answer(call):
+        x = call.tensors["x"]
+        if x.shape == (16, 256):
+            return HANGS
+        return returned(right(call) + (x.shape[1] % 256 > 0), seconds=3e-3 * x.numel())
+
+    attempt = attempt_of(answer, task=WIDE, language="triton", plan=Plan(contract="published"))
+    assert attempt.profile["published"].status == "held"
+    assert attempt.verdict.word == "pass"
+
+
+@pytest.mark.parametrize(
+    ("seconds_of", "most"),
+    [
+        (lambda x: 6.0, 2),
+        (lambda x: 1e-3 if x.shape[0] < 16 else 6.0, 6),
+        (lambda x: 1e-3 if x.shape[1] < 200 else 6.0, 3),
+        # What every call takes explains nothing.
+        (lambda x: 1.0 if x.shape[0] < 16 else 6.0, 6),
+    ],
+)
+def test_published_inputs_that_smaller_calls_do_not_explain_break_published(seconds_of, most):
+    attempt, calls = _interpreted(seconds_of)
+    assert (attempt.verdict.word, attempt.profile["published"].status) == ("timeout", "broken")
+    assert len(calls) <= most
+
+
 @pytest.mark.slow
 def test_a_slow_right_kernel_keeps_what_was_tried_when_its_time_is_spent():
     calls = []

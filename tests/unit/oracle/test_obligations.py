@@ -1,14 +1,17 @@
 """Which obligations a case tests, and which of them a failing kernel breaks."""
 
+import dataclasses
+
 import pytest
 import torch
 from msgspec.structs import replace
 from scripted import MATMUL, RELU, case_of, declare
 
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.cases.published import published_case
+from kerneltruth.cases.published import published_case, smaller_cases
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault
 from kerneltruth.oracle.obligations import (
     Departure,
@@ -20,7 +23,7 @@ from kerneltruth.oracle.obligations import (
 )
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.registry import TASKS, suites, tasks_of
-from kerneltruth.tasks.spec import Variants
+from kerneltruth.tasks.spec import Benchmark, Variants
 
 NAN = float("nan")
 PUBLISHED = published_case(RELU, seed=0, device="cpu")
@@ -303,6 +306,46 @@ def test_sizes_that_depend_on_each_other_are_halved_together():
         constraints=("M == N",),
     )
     assert published_case(same, seed=0, device="cpu").sizes == {"M": 64, "N": 64}
+
+
+def _smaller(task):
+    return [c.sizes for c in smaller_cases(task, published_case(task, seed=0, device="cpu"))]
+
+
+def test_smaller_cases_have_fewer_rows_first_and_each_is_twice_as_large_as_the_one_before():
+    rows = declare("rows(x[M, N])", lambda x: x, benchmark={"M": 16, "N": 256})
+    assert [(s["M"], s["N"]) for s in _smaller(rows)] == [
+        (1, 128),
+        (1, 256),
+        (2, 256),
+        (4, 256),
+        (8, 256),
+    ]
+
+
+def test_smaller_cases_obey_the_tasks_constraints():
+    square = declare(
+        "square(x[M, N])",
+        lambda x: x,
+        {"M": "spatial", "N": "spatial"},
+        benchmark={"M": 64, "N": 64},
+        constraints=("M == N", "M >= 16"),
+    )
+    assert _smaller(square) == [{"M": n, "N": n} for n in (16, 32)]
+
+
+def test_without_dims_smaller_cases_are_the_smaller_forms_that_are_promised():
+    formed = declare(
+        "formed(x[*shape])",
+        lambda x: x,
+        where={"shape": Variants("_sizes", {"own": "64", "half": "32", "odd": "7", "few": "4"})},
+        extended={"_sizes": ("odd",)},
+    )
+    # As suites declare tasks whose shapes are in a hidden attribute.
+    formed = dataclasses.replace(formed, dims=(), benchmark=Benchmark(dims={}))
+    published = Case(task=formed.key, dims=(), seed=0, attributes=(("_sizes", "own"),))
+    found = smaller_cases(formed, published)
+    assert [c.settings["_sizes"] for c in found] == ["few", "half"]
 
 
 def test_published_sizes_are_the_benchmarks_own_on_a_gpu():

@@ -53,6 +53,7 @@ def test_what_takes_statistics_of_the_batch_and_keeps_none_is_right(runner, made
     modes = {case.settings[MODE] for case, _ in attempt.declined}
     assert modes == {"evaluation", UPDATED}
     assert all("does not ask for it" in reason for _, reason in attempt.declined)
+    assert attempt.profile["attributes.beyond"].status == "refused"
 
 
 @pytest.mark.slow
