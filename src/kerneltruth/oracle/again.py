@@ -25,7 +25,11 @@ REPEATS = 3
 
 
 def kept_from_before(
-    session: CandidateSession, expectation: Expectation, *, models: bool = True
+    session: CandidateSession,
+    expectation: Expectation,
+    *,
+    models: bool = True,
+    other_values: bool = True,
 ) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
@@ -33,17 +37,11 @@ def kept_from_before(
     shapes. If a fresh child gets these wrong too, nothing was kept; that case is returned, to be
     judged like any other.
 
-    `models` also calls one model twice. A task's own model may keep state; only eager checks can
-    tell.
+    `other_values` is false if `in_place.follows` has shown that these are right. `models` also
+    calls one model twice. A task's own model may keep state; only eager checks can tell.
     """
-    case = expectation.case
-    other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
-    if other.invalid is None and other.unrefereeable is None:
-        wrong = _wrong(session, other)
-        if wrong is not None:
-            session.close()
-            alone = _wrong(session, other)
-            return other if alone is not None else _kept("with other values", wrong)
+    if other_values and (kept := _kept_by_shapes(session, expectation)) is not None:
+        return kept
     wrong = _wrong(session, expectation)
     if wrong is not None:
         # Other values are right, so it may go by where its inputs lie, which other calls prove.
@@ -57,6 +55,21 @@ def kept_from_before(
     # Calls of other cases build a model each.
     wrong = _wrong(session, expectation, around=Surroundings(reused=True))
     return None if wrong is None else _kept("of the same model", wrong)
+
+
+def _kept_by_shapes(
+    session: CandidateSession, expectation: Expectation
+) -> Failed | Expectation | None:
+    case = expectation.case
+    other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
+    if other.invalid is not None or other.unrefereeable is not None:
+        return None
+    wrong = _wrong(session, other)
+    if wrong is None:
+        return None
+    session.close()
+    alone = _wrong(session, other)
+    return other if alone is not None else _kept("with other values", wrong)
 
 
 def kept_from_others(

@@ -32,7 +32,7 @@ from kerneltruth.oracle.again import (
 )
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.in_place import not_following
+from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
@@ -224,8 +224,7 @@ class CaseLoop:
     def _call_again(self, first: Expectation) -> Iterator[Judgement]:
         """Call right cases again: only that shows some faults."""
         session = self._session
-        kept = kept_from_before(session, first, models=session.eager_checks is not None)
-        kept = not_following(session, first) if kept is None else kept
+        kept = self._kept(first)
         if isinstance(kept, Failed):
             yield self._counted(of_several_calls(first, kept), first.case, first.case)
             return
@@ -237,6 +236,20 @@ class CaseLoop:
         if drawn is not None and same is not None:
             yield self._counted(of_several_calls(drawn, same), drawn.case, drawn.case)
         self.profile.add_repeated(1)
+
+    def _kept(self, first: Expectation) -> Failed | Expectation | None:
+        """What shows that calls leave state behind; see `again.kept_from_before`."""
+        session = self._session
+        followed = follows(session, first)
+        if isinstance(followed, Expectation):
+            return followed
+        if followed is False:
+            # The state that the cases left ended with their child.
+            for right in self._right.kept:
+                session.call(right)
+        models = session.eager_checks is not None
+        kept = kept_from_before(session, first, models=models, other_values=not followed)
+        return kept if kept is not None or followed else not_following(session, first)
 
     def _cases(self) -> Iterator[Case]:
         """The published inputs, then the rest with the block sizes that their launch shows."""

@@ -16,13 +16,14 @@ from msgspec import structs
 
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.cases.philox import derive
-from kerneltruth.documents.verdict import Failed, Hack, Verdict, is_bad
+from kerneltruth.documents.verdict import Failed, Hack, Passed, Verdict, is_bad
 from kerneltruth.oracle.arguments import Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.probes import SYMPTOMS
 from kerneltruth.runner.observation import Observation, TensorResult
+from kerneltruth.tasks.spec import Task
 
 # How often one element changes: each costs a call.
 _ONE_BY_ONE = 2
@@ -36,6 +37,27 @@ AS_BEFORE = (
 STALE = "does not follow its inputs when they change in the same memory"
 
 
+def follows(session: CandidateSession, expectation: Expectation) -> bool | Expectation | None:
+    """Whether a further draw of a right case is right after calls on other contents of its memory.
+
+    Then other values of the same shapes are right as well, in the child that ran the case: one draw
+    shows both. What is wrong in a fresh child, too, is returned, to be judged like any other. None
+    where the probe says nothing. Where this is false, the child has ended, and
+    `again.kept_from_before` and `not_following` tell why, by draws of their own.
+    """
+    drawn = _drawn(session, expectation, 3)
+    earlier = [] if drawn is None else _earlier(drawn, expectation.inputs, session.task)
+    if drawn is None or not earlier:
+        return None
+    if isinstance(session.call(drawn, earlier=earlier)[0].verdict, Passed):
+        return True
+    session.close()
+    alone = session.call(drawn)[0].verdict
+    wrong = is_bad(alone) and session.objection(drawn, alone) is None
+    session.close()
+    return drawn if wrong else False
+
+
 def not_following(
     session: CandidateSession, expectation: Expectation
 ) -> Failed | Expectation | None:
@@ -45,11 +67,12 @@ def not_following(
     any other. Whatever else ends these calls, such as an error on odd inputs, tells nothing.
     """
     # The draw before is `again.kept_from_before`'s; values that were called are in caches already.
-    case = structs.replace(expectation.case, seed=expectation.case.seed ^ 2)
-    drawn = session.cache.get(session.task, case)
-    earlier = _earlier(session, drawn, expectation.inputs)
-    stale = session.call(drawn, earlier=earlier)[0] if earlier else None
-    if stale is None or not _is_wrong(stale) or _may_keep(session, drawn, stale.verdict):
+    drawn = _drawn(session, expectation, 2)
+    earlier = [] if drawn is None else _earlier(drawn, expectation.inputs, session.task)
+    if drawn is None or not earlier:
+        return None
+    stale, _, _ = session.call(drawn, earlier=earlier)
+    if not _is_wrong(stale) or _may_keep(session, drawn, stale.verdict):
         return None
     session.close()
     if is_bad(session.call(drawn)[0].verdict):
@@ -72,16 +95,22 @@ def _may_keep(session: CandidateSession, drawn: Expectation, verdict: Verdict) -
     return session.is_model and session.objection(drawn, verdict, around=around) is not None
 
 
-def _earlier(session: CandidateSession, drawn: Expectation, before: Inputs) -> list[Inputs]:
-    """The inputs of the calls before; none where the probe says nothing or costs much."""
-    task, case, given = session.task, drawn.case, drawn.inputs
-    if drawn.invalid is not None or drawn.unrefereeable is not None or drawn.is_large:
-        return []
+def _drawn(session: CandidateSession, expectation: Expectation, number: int) -> Expectation | None:
+    """A further draw of a case; None where the probe says nothing or costs much."""
+    task, case, given = session.task, expectation.case, expectation.inputs
     # Only eager checks tell whether a task's own model keeps state.
     unknown = session.is_model and session.eager_checks is None
     writes = task.writable(given.scalars, given.tensors)
-    if task.random or writes or unknown or task.wants_gradients(case.settings):
-        return []
+    gradients = task.wants_gradients(case.settings)
+    if task.random or writes or unknown or gradients or expectation.is_large:
+        return None
+    drawn = session.cache.get(task, structs.replace(case, seed=case.seed ^ number))
+    return drawn if drawn.invalid is None and drawn.unrefereeable is None else None
+
+
+def _earlier(drawn: Expectation, before: Inputs, task: Task) -> list[Inputs]:
+    """The inputs of the calls before; none where no input changes."""
+    given = drawn.inputs
     # A model has copies of its weights.
     names = [spec.name for spec in task.tensors if spec.kind != "weight"]
     other = {
@@ -90,7 +119,7 @@ def _earlier(session: CandidateSession, drawn: Expectation, before: Inputs) -> l
         if _may_replace(given.tensors[name], before.tensors[name])
     }
     whole = replace(given, tensors=given.tensors | other)
-    return [whole, *_with_one_element(given, other, case.seed)] if other else []
+    return [whole, *_with_one_element(given, other, drawn.case.seed)] if other else []
 
 
 def _may_replace(own: torch.Tensor | None, other: torch.Tensor | None) -> bool:

@@ -44,6 +44,13 @@ def test_a_right_candidate_passes_every_case_that_was_planned():
     assert len({j.case.identity for j in judged}) == 6
 
 
+def test_one_draw_shows_that_a_right_candidate_keeps_nothing():
+    _, judged, session = tried(right)
+    after = session.runner.calls[len(judged) :]
+    # Other contents come before the draw in its memory; then the first case is called once more.
+    assert [len(call.earlier) for call in after] == [3, 0]
+
+
 def test_the_same_plan_gives_the_same_cases():
     cases = [[j.case for j in tried(right)[1]] for _ in range(2)]
     assert cases[0] == cases[1]
