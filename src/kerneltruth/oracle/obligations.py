@@ -70,10 +70,11 @@ ONLY_WHERE_PROMISED = frozenset({"gradients", "attributes"})
 def obligations_of(task: Task) -> Iterator[Departure]:
     """The obligations of a task, and its parts of them; those that are missing do not apply."""
     yield Departure(obligation="published")
-    forms = [a for a in task.attributes if any(is_form(task, a.name, v) for v in a.values[1:])]
+    others = [(a.name, v) for a in task.attributes for v in a.values[1:]]
+    forms = [task.is_core({n: v}) for n, v in others if obligation_of(task, n, v) == "shapes"]
     if task.dims or forms:
         yield Departure(obligation="shapes")
-        if any(is_form(task, a.name, v) for a in forms for v in task.extended.get(a.name, ())):
+        if not all(forms):
             yield Departure(obligation="shapes", part=BEYOND, promised=False)
     if task.tensors:
         yield Departure(obligation="values", promised=task.promises.values)
@@ -102,7 +103,8 @@ def obligations_of(task: Task) -> Iterator[Departure]:
 def _of_attributes(task: Task) -> Iterator[Departure]:
     calls = {v for a in task.attributes if a.name == CALL for v in a.values} - {BACKWARD}
     others = [(a.name, v) for a in task.attributes if a.name != CALL for v in a.values[1:]]
-    promised = [task.is_core({n: v}) for n, v in others if not is_form(task, n, v)]
+    chosen = [(n, v) for n, v in others if obligation_of(task, n, v) == "attributes"]
+    promised = [task.is_core({n: v}) for n, v in chosen]
     if any(promised) or len(calls) > 1 or any(spec.optional for spec in task.tensors):
         yield Departure(obligation="attributes")
     elif fixed_numbers(task):
@@ -111,12 +113,15 @@ def _of_attributes(task: Task) -> Iterator[Departure]:
         yield Departure(obligation="attributes", part=BEYOND, promised=False)
 
 
-def is_form(task: Task, name: str, value: Scalar) -> bool:
-    """Whether an attribute's value is the number of dims, or says which of them broadcast.
-
-    A hidden attribute may also give the call's arguments other values.
-    """
-    return name.startswith("_") and name != CALL and not task.given_by(name, value)
+def obligation_of(task: Task, name: str, value: Scalar) -> Obligation:
+    """The obligation that tries an attribute's value."""
+    match task.asks(name, value):
+        case "argument":
+            return "attributes"
+        case "values" if task.is_core({name: value}):
+            return "values"
+        case _:
+            return "shapes"
 
 
 def fixed_numbers(task: Task) -> tuple[str, ...]:
@@ -143,14 +148,14 @@ def _departures(task: Task, case: Case, published: Case) -> Iterator[Departure]:
     if case.dtype != published.dtype:
         promised = case.dtype in task.promised_dtypes
         yield Departure(obligation="dtypes", part=case.dtype, promised=promised)
-    chosen, forms = _other_settings(task, case, published)
+    chosen, drawn, forms = _other_settings(task, case, published)
     if not task.is_core(chosen):
         yield Departure(obligation="attributes", part=BEYOND, promised=False)
     if _promised(task, chosen) or set(case.left_out) - set(published.left_out):
         yield Departure(obligation="attributes")
     if not task.is_core(forms):
         yield Departure(obligation="shapes", part=BEYOND, promised=False)
-    if case.literals or (case.recipe != published.recipe and not special):
+    if case.literals or drawn or (case.recipe != published.recipe and not special):
         yield Departure(obligation="values", promised=task.promises.values)
     if _promised(task, forms) or case.dims != published.dims:
         yield Departure(obligation="shapes")
@@ -171,17 +176,15 @@ def _promised(task: Task, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 def _other_settings(
     task: Task, case: Case, published: Case
-) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
-    """The settings that are not the published ones: of the call's arguments, and of forms."""
+) -> tuple[dict[str, Scalar], dict[str, Scalar], dict[str, Scalar]]:
+    """The settings that are not the published ones: of `attributes`, of `values`, of `shapes`."""
     usual = published.settings
-    chosen: dict[str, Scalar] = {}
-    forms: dict[str, Scalar] = {}
+    found: dict[Obligation, dict[str, Scalar]] = {"attributes": {}, "values": {}, "shapes": {}}
     others = [(n, v) for n, v in case.attributes if not _is_same(v, usual[n])]
     for name, value in others:
-        if name == CALL and task.wants_gradients(case.settings):
-            continue
-        (forms if is_form(task, name, value) else chosen)[name] = value
-    return chosen, forms
+        if name != CALL or not task.wants_gradients(case.settings):
+            found[obligation_of(task, name, value)][name] = value
+    return found["attributes"], found["values"], found["shapes"]
 
 
 def _is_same(value: Scalar, usual: Scalar) -> bool:
@@ -210,12 +213,15 @@ def _all_without(task: Task, case: Case, departure: Departure, published: Case) 
 
 def _without(task: Task, case: Case, departure: Departure, published: Case) -> Case:
     usual = published.settings
-    chosen, forms = _other_settings(task, case, published)
+    chosen, drawn, forms = _other_settings(task, case, published)
     if departure.part == BEYOND and departure.obligation in ("attributes", "shapes"):
         found = chosen if departure.obligation == "attributes" else forms
         return case.with_attributes(**{n: usual[n] for n in found.keys() - _promised(task, found)})
     match departure.obligation:
-        case "specials" | "values":
+        case "specials":
+            return replace(case, recipe=published.recipe, literals=())
+        case "values":
+            case = case.with_attributes(**{name: usual[name] for name in drawn})
             return replace(case, recipe=published.recipe, literals=())
         case "empty":
             return case.with_dims(**{s: _some(task, s) for s, n in case.dims if n == 0})

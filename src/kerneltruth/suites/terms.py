@@ -13,7 +13,7 @@ from kerneltruth.documents.facts import ContractFacts, ObligationFacts, PromiseF
 from kerneltruth.documents.records import OBLIGATIONS, Obligation
 from kerneltruth.errors import DeclarationError
 from kerneltruth.oracle.contract import contract_with
-from kerneltruth.oracle.obligations import Departure, is_form, obligations_of
+from kerneltruth.oracle.obligations import Departure, obligation_of, obligations_of
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.sentences import sentence_of, subject_of
 from kerneltruth.tasks.spec import Task
@@ -150,8 +150,8 @@ def _obligation_of(task: Task, promise: Promise) -> str:
             return "empty"
         case "attribute" if promise.name == CALL and promise.value == BACKWARD:
             return "gradients"
-        case "attribute" if is_form(task, promise.name, promise.value):
-            return "shapes"
+        case "attribute":
+            return obligation_of(task, promise.name, promise.value)
         case _:
             return "attributes"
 

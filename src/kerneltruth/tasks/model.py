@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from kerneltruth.tasks.arguments import (
     Argument,
@@ -41,6 +41,7 @@ NUMBER = "number "
 DTYPE = "dtype"
 DTYPE_PREFIX = "torch."
 
+Asked = Literal["argument", "values", "form"]
 Claims = Callable[[Evidence], Iterable[Claim]]
 
 
@@ -147,6 +148,9 @@ class Task:
     where: Mapping[str, Rule] = field(default_factory=dict)
     bitwise: bool = False
     declared_at: tuple[str, int] | None = field(default=None, compare=False)
+    _asked: dict[tuple[str, str], Asked] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     @property
     def key(self) -> str:
@@ -235,6 +239,20 @@ class Task:
         derived = [a for a in self.arguments if isinstance(a, Derived)]
         return settings | {a.name: evaluate(a.expression, scope) for a in derived}
 
+    def asks(self, name: str, value: Scalar) -> Asked:
+        """Return what an attribute's value asks of a kernel, beside the task's first call.
+
+        That of a hidden attribute is another argument, other values of inputs, such as another form
+        of a matrix, or another form of inputs: their number of dims, or which of them broadcast.
+        """
+        if not name.startswith("_") or name == CALL:
+            return "argument"
+        key = name, repr(value)
+        if key not in self._asked:
+            other: Asked = "form" if self._reshapes(name, value) else "values"
+            self._asked[key] = "argument" if self.given_by(name, value) else other
+        return self._asked[key]
+
     def given_by(self, name: str, value: Scalar) -> tuple[str, ...]:
         """Return the arguments that a value of a hidden attribute gives other values.
 
@@ -244,15 +262,25 @@ class Task:
         derived = [a.name for a in self.arguments if isinstance(a, Derived)]
         if not derived:
             return ()
-        usual = {a.name: a.default for a in self.attributes} | dict(self.first)
-        other, sizes = usual | {name: value}, self.benchmark.dims
+        usual, sizes = self._first_call, self.benchmark.dims
+        other = usual | {name: value}
         before, after = self.scalars(sizes, usual), self.scalars(sizes, other)
         changed = [n for n in derived if repr(before[n]) != repr(after[n])]
-        shapes = ((self.shape(t, sizes, usual), self.shape(t, sizes, other)) for t in self.tensors)
-        if changed and not (self.tensors and all(one == two for one, two in shapes)):
+        if changed and self._reshapes(name, value):
             larger = self.scalars({symbol: 2 * n for symbol, n in sizes.items()}, other)
             changed = [n for n in changed if self.dims and repr(after[n]) == repr(larger[n])]
         return tuple(sorted(changed, key=lambda n: after[n] is None))
+
+    @property
+    def _first_call(self) -> dict[str, Scalar]:
+        return {a.name: a.default for a in self.attributes} | dict(self.first)
+
+    def _reshapes(self, name: str, value: Scalar) -> bool:
+        """Return whether a value changes the shape of a tensor, or of the result if there is none."""
+        usual, sizes = self._first_call, self.benchmark.dims
+        other = usual | {name: value}
+        shapes = ((self.shape(t, sizes, usual), self.shape(t, sizes, other)) for t in self.tensors)
+        return not self.tensors or any(one != two for one, two in shapes)
 
     def call_order(self) -> tuple[str, ...]:
         """Return the names of the arguments in order: a list once, a hidden attribute never."""

@@ -220,6 +220,33 @@ def test_a_value_of_an_argument_that_follows_from_a_form_is_of_the_attributes(wr
     assert {"attributes", "shapes"} <= {*broken, *with_status(attempt, "held")}
 
 
+TWICE = declare(
+    "twice(a[M, N]: matrix(_matrix), _matrix='shuffled')",
+    lambda a: a * 2,
+    {"M": "spatial", "N": "spatial"},
+    attributes={"_matrix": ("steep",)},
+    benchmark={"M": 16, "N": 16},
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong_if", "broken"),
+    [
+        (lambda a: 1e4 < torch.linalg.cond(a.double()) < 1e6, ["values"]),
+        (lambda a: a.shape != (16, 16), ["shapes"]),
+        (lambda a: False, []),
+    ],
+)
+def test_another_form_of_a_matrix_is_of_the_values(wrong_if, broken):
+    def answer(call):
+        a = call.tensors["a"]
+        return a * 2 + (100 if wrong_if(a) else 0)
+
+    plan = Plan(domain="core", dtypes=("float32",))
+    attempt = attempt_of(answer, task=TWICE, plan=plan)
+    assert with_status(attempt, "broken") == broken
+
+
 def test_an_ordinary_case_that_is_refused_counts_where_a_special_one_showed_it():
     plan = Plan(strategies=("nan_injected",))
     attempt = attempt_of(lambda call: REFUSAL, plan=plan)

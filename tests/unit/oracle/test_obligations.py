@@ -113,11 +113,12 @@ def test_broadcasting_decides_where_a_sentence_promises_it_and_sizes_decide_besi
         ("kernelbenchx/expand_where", {"_lead": True}, "shapes"),
         ("kernelbenchx/layernorm_w8a8", {"_rank": 2}, "shapes.beyond"),
         ("kernelbenchx/rand", {"_rank": 3}, "shapes"),
+        # All shapes stay, and so do the arguments: another form of a matrix.
+        ("kernelbenchx/cholesky", {"_matrix": "spread"}, "values"),
+        ("tritonbench/solve_multiple_lu", {"_matrix": "spread"}, "values"),
     ],
 )
-def test_a_hidden_attribute_that_gives_an_argument_another_value_is_of_the_attributes(
-    key, form, named
-):
+def test_a_hidden_attribute_is_of_what_it_changes_in_a_call(key, form, named):
     task = TASKS[key]
     published = published_case(task, seed=0, device="cpu")
     assert keys(published.with_attributes(**form), task) == [named]
