@@ -276,7 +276,7 @@ class Task:
         return {a.name: a.default for a in self.attributes} | dict(self.first)
 
     def _reshapes(self, name: str, value: Scalar) -> bool:
-        """Return whether a value changes the shape of a tensor, or of the result if there is none."""
+        """Return whether a value changes the shape of a tensor; without tensors, of the result."""
         usual, sizes = self._first_call, self.benchmark.dims
         other = usual | {name: value}
         shapes = ((self.shape(t, sizes, usual), self.shape(t, sizes, other)) for t in self.tensors)
