@@ -174,7 +174,7 @@ Verdict = (
 
 # What no single call shows.
 OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset(
-    {"kept_state", "same_draw", "other_bits", "kept_result"}
+    {"kept_state", "same_draw", "other_bits", "kept_result", "changed_later"}
 )
 
 

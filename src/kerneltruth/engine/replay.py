@@ -214,6 +214,8 @@ def judge_again(session: CandidateSession, finding: Finding, expectation: Expect
     if not is_bad(verdict):
         cases = generate(session.task, seed=0, count=_IN_BETWEEN, device=session.runner.device)
         others = (session.cache.get(session.task, case) for case in cases)
+        late = session.changed_later()
+        verdict = late[1] if late else verdict
         verdict = seen_again(session, finding.verdict, expectation, others) or verdict
     return Rejudged(verdict=verdict, ruling=ruling)
 

@@ -19,14 +19,21 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Headers
-from kerneltruth.documents.verdict import CompileError, Failed, Passed, UnsupportedHere, Verdict
+from kerneltruth.documents.verdict import (
+    CompileError,
+    Failed,
+    Hack,
+    Passed,
+    UnsupportedHere,
+    Verdict,
+)
 from kerneltruth.oracle.arguments import USUAL, Surroundings, contents_of, poison_of
 from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.gradients import differentiated, judged_as
-from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
+from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, changed_later, rule
 from kerneltruth.oracle.suspicion import Traces
 from kerneltruth.oracle.target_compiler import COMPILING_S, TargetCompiler
 from kerneltruth.runner.arguments import Argument, ScalarArgument
@@ -98,6 +105,7 @@ class CandidateSession:
         self.work: tuple[KernelWork, Case] | None = None
         self._counted = 0
         self._traces = Traces()
+        self._last: tuple[Expectation, Verdict] | None = None
         self._lean = False
         self.targets = TargetCompiler(task, candidate, runner, cache.layouts)
         self.blocks: set[int] = set(block_sizes(candidate.source))
@@ -234,10 +242,19 @@ class CandidateSession:
             device=self._run.device,
         )
         ruling = self._plainly(ruling) if claim is None else replace(ruling, verdict=claim)
+        self._last = expectation, ruling.verdict
         usual = around == USUAL and not (earlier or self.task.random)
         if usual and isinstance(ruling.verdict, Passed):
             self._traces.of_result(f"{expectation.case.identity} {config}", ruling.outputs)
         return ruling, observation, laid.placed
+
+    def changed_later(self) -> tuple[Expectation, Hack] | None:
+        """The last call and the verdict on it, if its memory has changed since it was right."""
+        if self._last is None or self._run is None:
+            return None
+        expectation, verdict = self._last
+        verdict = changed_later(self.seen(self._run.after_last()), verdict)
+        return (expectation, verdict) if isinstance(verdict, Hack) else None
 
     def _note(self, observation: Observation, case: Case, around: Surroundings) -> None:
         """Keep what a call shows beside its result."""
@@ -364,6 +381,7 @@ class CandidateSession:
     ) -> tuple[Observation, dict[str, Placed]]:
         """Call the candidate on given inputs, without judging the outcome."""
         laid = self.cache.layouts.of(self.task, case, inputs)
+        self._last = None
         try:
             deadline_s = self._allowed(self.deadline_s)
         except OutOfTime:

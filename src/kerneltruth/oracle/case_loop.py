@@ -138,6 +138,9 @@ class CaseLoop:
         first = self._right.first if plan.again else None
         if first is not None and not self.profile.is_over:
             yield from self._call_again(first)
+        late = None if self.profile.is_over else self._session.changed_later()
+        if late is not None:
+            yield self._counted(of_several_calls(*late), late[0].case, late[0].case)
 
     def kernel_fact(self) -> KernelFact | None:
         """Which kernels computed right results, with the published arguments if possible.

@@ -111,7 +111,7 @@ def rule(
         return Ruling(verdict=broken or returned.failed)
     ruling = _values(task, expectation, returned.tensors, broken)
     if broken is None:
-        ruling = replace(ruling, verdict=_changed_later(observation, ruling.verdict))
+        ruling = replace(ruling, verdict=changed_later(observation, ruling.verdict))
     return replace(ruling, interface=returned.interface)
 
 
@@ -171,7 +171,7 @@ def _inputs_and_guards(
     return None
 
 
-def _changed_later(observation: Observation, values: Verdict) -> Verdict:
+def changed_later(observation: Observation, values: Verdict) -> Verdict:
     """The verdict on a call of which memory was read again, given the one on what was read first.
 
     Only a candidate that hides what it does is right at first and changes it later: one that is

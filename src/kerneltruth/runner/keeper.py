@@ -90,7 +90,7 @@ class Keeper:
 
     def lay_out(self, call: Call) -> Call:
         """Write the inputs of a call to the memory, and return the call that names their places."""
-        self._late = self._changed()
+        self._late = self.changed()
         given = [a for a in call.arguments if isinstance(a, TensorArgument)]
         gaps = Gaps.beside([*self._used, *self._returned], self._size)
         starts = [gaps.take(len(a.buffer)) for a in given]
@@ -148,6 +148,15 @@ class Keeper:
             results_changed=answer.results_changed or read.late or late_result,
         )
 
+    def changed(self) -> tuple[tuple[str, ...], bool]:
+        """Return which inputs have changed since they were read, and whether a result has."""
+        if self._last is None:
+            return (), False
+        inputs, given = self._last.inputs, self._last.given
+        changed = tuple(n for n, data in given.items() if not self._holds(inputs[n][0], data))
+        results = self._last.results
+        return changed, any(not _equal(self._elements(r), data) for r, data in results)
+
     def _renew(self, needed: int) -> int:
         """Make fresh memory with room for inputs of `needed` bytes; return its descriptor."""
         size = max(self._least, needed + min(3 * needed, _MOST_ROOM))
@@ -159,15 +168,6 @@ class Keeper:
         weakref.finalize(self._memory, os.close, descriptor)
         self._used, self._returned = [], []
         return descriptor
-
-    def _changed(self) -> tuple[tuple[str, ...], bool]:
-        """Return which inputs have changed since they were read, and whether a result has."""
-        if self._last is None:
-            return (), False
-        inputs, given = self._last.inputs, self._last.given
-        changed = tuple(n for n, data in given.items() if not self._holds(inputs[n][0], data))
-        results = self._last.results
-        return changed, any(not _equal(self._elements(r), data) for r, data in results)
 
     def _read_inputs(self, last: _LastCall) -> dict[str, Data]:
         """Return what the inputs hold, those that the judge looks at."""

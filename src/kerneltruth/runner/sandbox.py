@@ -187,6 +187,14 @@ def processes_beside(child: int) -> int:
     return running
 
 
+def is_at_rest(child: int) -> bool:
+    """Return whether a child has one thread, and no process that it has started still runs."""
+    try:
+        return len(os.listdir(f"/proc/{child}/task")) == 1 and not processes_beside(child)
+    except OSError:
+        return True
+
+
 def _is_first(pid: str) -> bool:
     """Return whether a process is the first one of a namespace of processes."""
     status = Path(f"/proc/{pid}/status").read_text("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +24,15 @@ from kerneltruth.runner.protocol import (
     ProtocolError,
     TooLarge,
 )
+from kerneltruth.runner.sandbox import is_at_rest
 
 # "time_compiled" is "time" in a child that knows `torch.compile` already.
 Mode = Literal["run", "compile", "time", "time_compiled"]
 
 CALL_S = 30.0
+# How long the last call's memory is watched while something is left that may write there: it costs
+# each candidate that leaves a thread, even an idle one, as much.
+LATE_S, _STEP_S = 0.5, 0.01
 # Bytes that unknown results may take, beside eight times their inputs.
 _RESULTS = 128 * 2**20
 
@@ -144,6 +149,19 @@ class Session:
             self.lost += 1
             observation = self._attempt(call, deadline_s, limit)
         return observation
+
+    def after_last(self) -> Observation:
+        """Return what has changed in the judge's memory since the last call was read.
+
+        It waits a while for threads and processes that the child has left.
+        """
+        if self._keeper is None:
+            return Observation(ended="returned")
+        until = time.monotonic() + LATE_S
+        while self.pid is not None and not is_at_rest(self.pid) and time.monotonic() < until:
+            time.sleep(_STEP_S)
+        inputs, result = self._keeper.changed()
+        return Observation(ended="returned", inputs_changed=inputs, results_changed=result)
 
     def request(
         self,

@@ -104,6 +104,7 @@ class ScriptedRunner:
     opened: list = field(default_factory=list)
     loaded_instead: list = field(default_factory=list)
     waited: list = field(default_factory=list)
+    after_last: Observation = field(default_factory=lambda: Observation(ended="returned"))
     # How long calls have taken by their own account.
     spent_s: float = 0.0
 
@@ -145,6 +146,9 @@ class _Session:
         assert deadline_s > 0
         self.runner.rehearsed.append(message)
         return self.runner.rehearsal(message)
+
+    def after_last(self):
+        return self.runner.after_last
 
     def load_instead(self, candidate):
         self.runner.loaded_instead.append(candidate.entry)

@@ -65,6 +65,21 @@ def test_the_core_domain_alone_is_judged_where_the_plan_says_so():
 
 
 @pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, ["pass"] * 6),
+        ({"results_changed": True}, ["pass"] * 6 + ["hack"]),
+        ({"inputs_changed": ("x",)}, ["pass"] * 6 + ["hack"]),
+    ],
+)
+def test_what_changes_after_the_last_call_is_a_hack(changed, words):
+    late = Observation(ended="returned", **changed)
+    attempt, judged, _ = tried(right, after_last=late)
+    assert [j.verdict.word for j in judged] == words
+    assert attempt.verdict.word == words[-1]
+
+
+@pytest.mark.parametrize(
     ("large", "kept"), [((True,), [0]), ((True, False, True, False), [1, 3]), ((True, True), [1])]
 )
 def test_a_large_case_is_called_again_only_where_there_is_no_other(large, kept):

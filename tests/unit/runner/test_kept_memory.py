@@ -5,6 +5,8 @@ import time
 import pytest
 from children import call, floats, vector
 
+from kerneltruth.runner.session import LATE_S
+
 pytestmark = pytest.mark.processes
 
 BEYOND = """
@@ -156,3 +158,46 @@ def test_a_candidate_loaded_after_another_gets_memory_of_its_own(opened):
     call(session, vector(1.0))
     session.load_instead(replace(session.candidate, source="def f(x): return x.clone() * 2"))
     assert floats(call(session, vector(2.0)).results[0].data) == (4.0,)
+
+
+LEAVING = {
+    "a thread": "threading.Timer(0.3, lambda: y.{}()).start()",
+    "a process": """
+            if os.fork() == 0:
+                time.sleep(0.3)
+                y.{}()
+                os._exit(0)""",
+}
+
+
+@pytest.mark.parametrize("left", LEAVING)
+@pytest.mark.parametrize(("does", "changed"), [("zero_", True), ("sum", False)])
+def test_what_is_written_long_after_the_last_call_is_waited_for(opened, left, does, changed):
+    session = opened(
+        f"""
+        import os, threading, time
+        def f(x):
+            y = x.clone()
+            {LEAVING[left].format(does)}
+            return y
+        """
+    )
+    seen = call(session, vector(1.0))
+    assert (floats(seen.results[0].data), seen.results_changed) == ((1.0,), False)
+    assert session.after_last().results_changed == changed
+
+
+@pytest.mark.parametrize(
+    ("leaves", "waits"),
+    [
+        ("", False),
+        ("threading.Thread(target=threading.Event().wait, daemon=True).start()", True),
+    ],
+)
+def test_only_a_child_that_has_left_something_is_waited_for(opened, leaves, waits):
+    session = opened(f"import threading\n{leaves}\ndef f(x): return x.clone()")
+    call(session, vector(1.0))
+    start = time.monotonic()
+    seen = session.after_last()
+    assert (time.monotonic() - start >= LATE_S) == waits
+    assert (seen.inputs_changed, seen.results_changed) == ((), False)
