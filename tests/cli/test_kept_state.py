@@ -1,4 +1,4 @@
-"""A kernel that keeps an earlier result: named so, and shown by its finding and its script."""
+"""A kernel that keeps a result, or changes one later: named so, and shown by its finding."""
 
 import json
 import subprocess
@@ -42,3 +42,26 @@ def test_its_script_shows_it_without_kerneltruth(kt, finding):
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert ended.stdout.endswith("WRONG\n"), ended.stdout + ended.stderr
     assert ended.returncode == 1
+
+
+CHANGES_THE_LAST = """
+import os, time, torch
+kept = []
+def relu(input, inplace=False):
+    kept.append(torch.relu(input).clone())
+    if os.fork() == 0:
+        time.sleep(0.3)
+        kept[-1].zero_()
+        os._exit(0)
+    return kept[-1]
+"""
+
+
+@pytest.mark.slow
+def test_a_result_that_a_process_changes_after_the_last_call_replays(kt, tmp_path):
+    kernel, run = tmp_path / "relu.py", tmp_path / "run"
+    kernel.write_text(CHANGES_THE_LAST)
+    ran = kt("check", kernel, "--device", "cpu", "--json", "--out", run)
+    assert json.loads(ran.out)["kind"] == "changed_later", ran.out
+    (replayed,) = json.loads(kt("replay", run, "--device", "cpu", "--json").out)["results"]
+    assert (replayed["reproduced"], replayed["kind"]) == (True, "changed_later")

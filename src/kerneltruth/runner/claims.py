@@ -50,7 +50,7 @@ def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> 
     _need(message.work is None or _is_possible(message.work), "work")
     _need(kept or not (message.allocations or message.used), "memory")
     # The judge's own.
-    _need(not (message.guarded or message.reused), "results")
+    _need(not message.reused, "results")
     for result in message.results:
         if isinstance(result, TensorResult):
             _check_result(result, kept=kept)

@@ -69,7 +69,6 @@ class _Results:
     """Results as the judge has read them, by index; `late`: one changed while threads ran on."""
 
     results: list[Result] = field(default_factory=list)
-    guarded: list[int] = field(default_factory=list)
     reused: list[int] = field(default_factory=list)
     late: bool = False
 
@@ -142,7 +141,6 @@ class Keeper:
             guards_hit=(*answer.guards_hit, *hits),
             allocations=(),
             used=(),
-            guarded=tuple(read.guarded),
             reused=tuple(read.reused),
             inputs_changed=tuple(dict.fromkeys((*late_inputs, *changed))),
             results_changed=answer.results_changed or read.late or late_result,
@@ -207,10 +205,7 @@ class Keeper:
                 raise TooLarge(f"an answer of {size} bytes is over {limit}")
             data = self._elements(result).tobytes()
             self._last.results.append((result, data))
-            if result.data:
-                read.late |= result.data != data
-            else:
-                read.guarded.append(index)
+            read.late |= bool(result.data) and result.data != data
             alias = self._last.input_at(start, end)
             if alias is None:
                 if earlier.meet(start, end):

@@ -189,7 +189,6 @@ class Observation:
         guards_hit: names of candidate allocations whose guard bands were written.
         allocations: those in the judge's memory, whose bands it reads itself.
         used: ranges of the judge's memory that tensors still use after the call.
-        guarded: which results the judge read from its own memory.
         reused: which results lie where a result of an earlier call lies.
         accesses: out of bounds, as the interpreter saw them.
         inputs_changed: names of inputs that changed after the call, or after the one before.
@@ -213,7 +212,6 @@ class Observation:
     guards_hit: tuple[str, ...] = ()
     allocations: tuple[GuardedAllocation, ...] = ()
     used: tuple[int, ...] = ()
-    guarded: tuple[int, ...] = ()
     reused: tuple[int, ...] = ()
     accesses: tuple[Access, ...] = ()
     inputs_changed: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -38,6 +39,7 @@ _READING = ("__iter__", "__getitem__", "__len__", "__getattribute__")
 _base = torch._C.TensorBase
 # Looked up before a candidate could replace them.
 _as_subclass, _detach, _layout = _base.as_subclass, _base.detach, _base.layout.__get__  # type: ignore[attr-defined]
+_set_data = _base.data.__set__  # type: ignore[attr-defined]
 _mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", "__name__"))
 
 
@@ -147,6 +149,31 @@ def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     here = flat.as_strided((flat.numel(),), (1,)).view(torch.uint8).cpu().numpy()
     # A result from a device is already a copy.
     return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
+
+
+def move(values: Sequence[Any], memory: SharedMemory) -> None:
+    """Move results that lie elsewhere to the judge's memory, where they fit.
+
+    The tensor that a candidate keeps of a result moves with it, other tensors of the same memory
+    do not.
+    """
+    for value in values:
+        tensor = plain(value)
+        name = "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
+        if tensor is None or name not in ITEMSIZE or tensor.device.type != "cpu":
+            continue
+        odd = tensor.is_conj() or tensor.is_neg() or not tensor.numel()
+        if odd or memory.place_of(tensor.data_ptr()) is not None:
+            continue
+        sizes, strides = tensor.size(), tensor.stride()
+        last = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+        size = (last + 1) * tensor.itemsize
+        # One whose elements overlap could not be copied as it is.
+        start = None if 0 in strides else memory.take(size)
+        if start is not None:
+            there = memory.at(start, size).view(tensor.dtype).as_strided(sizes, strides)
+            with contextlib.suppress(RuntimeError):
+                _set_data(value, there.copy_(tensor))
 
 
 def collect(

@@ -176,9 +176,12 @@ class Worker:
             # Threads may still write to what the judge would read.
             copied = self._memory is None or left_threads.count() > self._threads
             with emulation.suspended():
-                observation = self._observed(values, inputs, call.rows, copied=copied)
                 seen = not is_cuda or kernel_work.has_extensions()
+                # It looks where kernels have stored.
                 work = kernel_work.collect(values, seen=seen)
+                if self._memory is not None:
+                    placing.move(values, self._memory)
+                observation = self._observed(values, inputs, call.rows, copied=copied)
                 observation = replace(observation, work=work)
         except BaseException as error:
             observation = failures.failure(error)
