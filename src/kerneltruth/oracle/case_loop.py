@@ -148,7 +148,9 @@ class CaseLoop:
         None also if the candidate's time is spent.
         """
         try:
-            return self._right.kernel_fact(self._session, self.profile.published)
+            return self._right.kernel_fact(
+                self._session, self.profile.published, required=self._plan.require_kernel
+            )
         except OutOfTime:
             return None
 

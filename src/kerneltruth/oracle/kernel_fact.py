@@ -1,11 +1,16 @@
 """Which kernels compute a candidate's result: what the child counts, and a probe that confirms it.
 
 The counts are a claim. The probe calls the candidate once more with its own kernels launched and
-doing nothing: a result that is right even so is the work of others.
+doing nothing: a result that is right even so is the work of others. The child keeps them from
+doing anything, which a candidate may notice. Where a kernel is required, the judge therefore takes
+the work out of Triton kernels in the source as well, and calls that in a child of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import hashlib
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -13,10 +18,11 @@ from msgspec.structs import replace
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry, Status
 from kerneltruth.documents.verdict import Failed, Passed, UnsupportedHere, Verdict
-from kerneltruth.oracle.arguments import Surroundings
-from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.arguments import USUAL, Surroundings
+from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
+from kerneltruth.runner.source_kernels import emptied
 from kerneltruth.runner.source_state import may_keep_state
 
 IDLE = Surroundings(idle=True)
@@ -35,7 +41,9 @@ OR_WITHOUT = ", or judge without --require-kernel"
 ADVICE = f"compute the result in a Triton or CUDA C++ kernel of the source's own{OR_WITHOUT}"
 
 
-def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> KernelFact | None:
+def kernel_fact(
+    session: CandidateSession, right: Sequence[Expectation], *, required: bool
+) -> KernelFact | None:
     """Return which kernels did the work of the candidate's calls; None if no call returned.
 
     The candidate's cases have been judged; it was right in those given.
@@ -58,10 +66,12 @@ def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> Kern
     )
     if not fact.own_launches:
         return fact
-    fact = _probed(session, fact, right)
+    fact, needing = _probed(session, fact, right)
     if may_keep_state(session.candidate.source):
         # The child may keep state of calls whose kernels did nothing: use it no more.
         session.close()
+    if required and needing is not None and _is_right_emptied(session, fact, needing):
+        fact = replace(fact, probe="not_needed")
     return fact
 
 
@@ -72,19 +82,19 @@ def _may_bring_kernels(candidate: Candidate) -> bool:
 
 def _probed(
     session: CandidateSession, fact: KernelFact, right: Sequence[Expectation]
-) -> KernelFact:
-    """Add whether right results stay right when own kernels do nothing."""
+) -> tuple[KernelFact, Expectation | None]:
+    """Add whether right results stay right when own kernels do nothing, and one that does not."""
     tried = 0
     for expectation in right:
         needed = _is_needed(session, expectation)
         if needed:
-            return replace(fact, probe="needed")
+            return replace(fact, probe="needed"), expectation
         tried += needed is False
         if tried == CASES_ASKED:
             break
     if tried:
-        return replace(fact, probe="not_needed")
-    return replace(fact, reason=NOT_LAUNCHED if right else NOT_RIGHT)
+        return replace(fact, probe="not_needed"), None
+    return replace(fact, reason=NOT_LAUNCHED if right else NOT_RIGHT), None
 
 
 def _is_needed(session: CandidateSession, expectation: Expectation) -> bool | None:
@@ -95,6 +105,30 @@ def _is_needed(session: CandidateSession, expectation: Expectation) -> bool | No
             return None
         if not isinstance(ruling.verdict, Passed):
             return True
+    return False
+
+
+def _is_right_emptied(
+    session: CandidateSession, fact: KernelFact, expectation: Expectation
+) -> bool:
+    """Whether a right result stays right without what the source has in its Triton kernels.
+
+    It says nothing of a candidate that launches other kernels as well.
+    """
+    source = emptied(session.candidate.source) if session.runner.device == "cpu" else None
+    if source is None or not {run.name for run in fact.runs if run.own} <= source.kernels:
+        return False
+    digest = hashlib.sha256(source.text.encode("utf-8", "surrogatepass")).hexdigest()
+    candidate = dataclasses.replace(session.candidate, source=source.text, sha256=digest)
+    with CandidateSession(
+        session.task, candidate, session.runner, session.cache, deadline_s=session.deadline_s
+    ) as without:
+        without.until = session.until
+        with contextlib.suppress(OutOfTime):
+            return all(
+                isinstance(without.call(expectation, around=around)[0].verdict, Passed)
+                for around in (USUAL, Surroundings(small_poison=True))
+            )
     return False
 
 

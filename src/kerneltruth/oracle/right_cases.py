@@ -37,7 +37,9 @@ class RightCases:
         """Return the one whose draws tell most; see `again.telling`."""
         return telling(self.kept)
 
-    def kernel_fact(self, session: CandidateSession, published: Case) -> KernelFact | None:
+    def kernel_fact(
+        self, session: CandidateSession, published: Case, *, required: bool
+    ) -> KernelFact | None:
         """Return whose kernels did the work, with the published attributes if possible."""
         plain = [
             expectation
@@ -47,4 +49,4 @@ class RightCases:
                 for departure in departures(session.task, expectation.case, published)
             )
         ]
-        return kernel_fact(session, plain or self.kept)
+        return kernel_fact(session, plain or self.kept, required=required)

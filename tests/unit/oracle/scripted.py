@@ -83,6 +83,7 @@ class Called:
     kernels: str = "run"
     earlier: tuple = ()
     in_sight: bool = False
+    source: str = ""
 
     @property
     def tensors(self):
@@ -113,15 +114,15 @@ class ScriptedRunner:
         return 30.0
 
     def open(self, candidate, mode="run"):
-        del candidate
         self.opened.append(mode)
-        return _Session(self, mode)
+        return _Session(self, mode, candidate.source)
 
 
 @dataclass
 class _Session:
     runner: ScriptedRunner
     mode: str
+    source: str
     device: str = "cpu"
     pid: int | None = None
     lost: int = 0
@@ -135,7 +136,15 @@ class _Session:
         small.pop("most", None)
         small.pop("gradients_of", None)
         kernels = small.pop("kernels", "run")
-        call = Called(tuple(arguments), poison, config, self.mode, kernels=kernels, **small)
+        call = Called(
+            tuple(arguments),
+            poison,
+            config,
+            self.mode,
+            kernels=kernels,
+            source=self.source,
+            **small,
+        )
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         seen = answer if isinstance(answer, Observation) else returned(answer)

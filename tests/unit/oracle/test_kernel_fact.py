@@ -37,8 +37,8 @@ def made_by(work, answer=right, idle=None):
     return called
 
 
-def attempt_of(answer, *, language="triton", cases=5, **plan):
-    session = session_of(RELU, answer, language=language)
+def attempt_of(answer, *, language="triton", cases=5, source="", **plan):
+    session = session_of(RELU, answer, language=language, source=source)
     *_, ended = evaluate_cases(session, Plan(cases=cases, domain="core", **plan))
     return ended.attempt
 
@@ -194,3 +194,35 @@ def test_a_wrong_result_stays_wrong_where_a_kernel_is_required():
 
 def test_a_kernel_of_its_own_passes_where_one_is_required():
     assert attempt_of(made_by(MIXED, idle=untouched), require_kernel=True).verdict == Passed()
+
+
+SOURCE = "@triton.jit\ndef mine(x): tl.store(x, 1)\n\ndef relu(x): mine[(1,)](x)\n"
+
+
+def noticing(call):
+    """Right whenever it is not asked what it is without its kernels."""
+    return untouched(call) if call.kernels == "idle" else right(call)
+
+
+def working(call):
+    """Right with its kernels alone."""
+    return right(call) if "tl.store" in call.source and call.kernels != "idle" else untouched(call)
+
+
+@pytest.mark.parametrize(
+    ("answer", "work", "status"),
+    [
+        (noticing, MIXED, "broken"),
+        (working, MIXED, "held"),
+        # Of a kernel that the source does not show it says nothing.
+        (noticing, replace(MIXED, runs=(OWN, replace(OWN, name="made"), MM)), "held"),
+    ],
+)
+def test_the_judge_empties_required_kernels_itself(answer, work, status):
+    attempt = attempt_of(made_by(work, answer), source=SOURCE, require_kernel=True)
+    assert attempt.profile["kernel"].status == status
+    assert attempt.verdict.word == ("pass" if status == "held" else "fail")
+
+
+def test_what_need_not_bring_a_kernel_is_not_called_without_it():
+    assert attempt_of(made_by(MIXED, noticing), source=SOURCE).kernel.probe == "needed"
