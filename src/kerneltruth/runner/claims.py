@@ -49,8 +49,8 @@ def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> 
     _need(message.threads_left >= 0, "threads_left")
     _need(message.work is None or _is_possible(message.work), "work")
     _need(kept or not (message.allocations or message.used), "memory")
-    # The judge's own.
-    _need(not message.reused, "results")
+    known = range(len(message.results)) if kept else ()
+    _need(all(index in known for index in message.reused), "results")
     for result in message.results:
         if isinstance(result, TensorResult):
             _check_result(result, kept=kept)

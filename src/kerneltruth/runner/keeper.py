@@ -128,7 +128,7 @@ class Keeper:
         self._returned = [each for each in earlier if used.meet(*each)]
         if answer.ended != "returned":
             self._last.given.clear()
-            return replace(answer, allocations=(), used=())
+            return replace(answer, allocations=(), used=(), reused=())
         hits = self._hits(answer.allocations, self._last.call)
         buffers = self._read_inputs(self._last)
         changed = [n for n, data in answer.buffers.items() if buffers[n] != data]
@@ -141,7 +141,7 @@ class Keeper:
             guards_hit=(*answer.guards_hit, *hits),
             allocations=(),
             used=(),
-            reused=tuple(read.reused),
+            reused=tuple(sorted({*answer.reused, *read.reused})),
             inputs_changed=tuple(dict.fromkeys((*late_inputs, *changed))),
             results_changed=answer.results_changed or read.late or late_result,
         )

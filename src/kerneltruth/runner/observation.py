@@ -189,7 +189,7 @@ class Observation:
         guards_hit: names of candidate allocations whose guard bands were written.
         allocations: those in the judge's memory, whose bands it reads itself.
         used: ranges of the judge's memory that tensors still use after the call.
-        reused: which results lie where a result of an earlier call lies.
+        reused: which results lie where a result of an earlier call still lies.
         accesses: out of bounds, as the interpreter saw them.
         inputs_changed: names of inputs that changed after the call, or after the one before.
         results_changed: whether a result did.

@@ -95,6 +95,42 @@ def test_one_memory_for_the_results_of_all_calls_is_seen(opened):
     assert [call(session, vector(n)).reused for n in (1.0, 2.0, 3.0)] == [(), (0,), (0,)]
 
 
+@pytest.mark.parametrize("returned", ["pool.copy_(x)", "pool.copy_(x)[:]", "pool.copy_(x).view(1)"])
+def test_one_memory_made_before_all_calls_is_seen(opened, returned):
+    session = opened(f"import torch\npool = torch.ones(1)\ndef f(x): return {returned}")
+    assert [call(session, vector(n)).reused for n in (1.0, 2.0, 3.0)] == [(), (0,), (0,)]
+
+
+@pytest.mark.parametrize("returned", ["made", "made[:]", "made.view()"])
+def test_one_array_for_the_results_of_all_calls_is_seen(opened, returned):
+    session = opened(
+        f"""
+        import numpy as np
+        made = np.ones(1, "f4")
+        def f(x):
+            np.copyto(made, x)
+            return {returned}
+        """
+    )
+    seen = [call(session, vector(n)) for n in (1.0, 2.0, 3.0)]
+    assert [s.reused for s in seen] == [(), (0,), (0,)]
+    assert [floats(s.results[0].data) for s in seen] == [(1.0,), (2.0,), (3.0,)]
+
+
+@pytest.mark.parametrize("returned", ["made.copy()", "made + 0", "made.copy()[:]"])
+def test_an_array_may_be_kept_for_what_is_not_returned(opened, returned):
+    session = opened(
+        f"""
+        import numpy as np
+        made = np.ones(1, "f4")
+        def f(x):
+            np.copyto(made, x)
+            return {returned}
+        """
+    )
+    assert [call(session, vector(n)).reused for n in (1.0, 2.0, 3.0)] == [()] * 3
+
+
 @pytest.mark.parametrize("returned", ["made[0].copy_(x).clone()", "made[0].copy_(x) + 0"])
 def test_memory_may_be_kept_for_what_is_not_returned(opened, returned):
     session = opened(f"made = []\ndef f(x):\n    made.append(x.clone())\n    return {returned}")

@@ -214,7 +214,7 @@ def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str |
     """Return which input each of the `leaves` shares memory with, if any."""
     tensors = [plain(value) for value in values]
     return tuple(
-        None if tensor is None else _alias(tensor.data_ptr(), _steps(tensor), inputs)
+        None if tensor is None else _alias(tensor.data_ptr(), steps_of(tensor), inputs)
         for tensor in tensors
     )
 
@@ -287,26 +287,26 @@ def _result(value: Any, where: _Where, *, arrays: bool) -> Result:
         strides=tuple(tensor.stride()),
         device=str(emulation.claimed_device(value)),
         data=raw_bytes(tensor) if copied else b"",
-        alias=_alias(tensor.data_ptr(), _steps(tensor), where.inputs) if place is None else None,
+        alias=_alias(tensor.data_ptr(), steps_of(tensor), where.inputs) if place is None else None,
         place=place,
     )
 
 
 def _array_result(array: Any, where: _Where) -> TensorResult:
     name = array.dtype.name
-    steps = list(zip(array.shape, array.strides, strict=True))
     place = None
     if array.dtype.isnative and not any(s % array.itemsize for s in array.strides):
         place = where.place(array.ctypes.data, name, array.ndim)
     copied = name in ITEMSIZE and (place is None or where.copied)
-    own = [*steps, (2, array.itemsize)]
     return TensorResult(
         dtype=name,
         shape=tuple(array.shape),
         strides=tuple(s // array.itemsize for s in array.strides),
         device="cpu",
         data=array.astype(array.dtype.newbyteorder("=")).tobytes() if copied else b"",
-        alias=_alias(array.ctypes.data, own, where.inputs) if place is None else None,
+        alias=_alias(array.ctypes.data, steps_of_array(array), where.inputs)
+        if place is None
+        else None,
         place=place,
     )
 
@@ -319,11 +319,22 @@ def _other(value: Any) -> OtherResult:
     return OtherResult(type=name, text=shown[:_REPR])
 
 
-def _steps(tensor: torch.Tensor) -> list[tuple[int, int]]:
-    """Sizes and byte strides, the element itself last."""
+def steps_of(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    """Return sizes and byte strides, the element itself last."""
     size = tensor.element_size()
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
     return [*((n, s * size) for n, s in pairs), (2, size)]
+
+
+def steps_of_array(array: Any) -> list[tuple[int, int]]:
+    """Return sizes and byte strides, the element itself last."""
+    return [*zip(array.shape, array.strides, strict=True), (2, array.itemsize)]
+
+
+def span(start: int, steps: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return the first byte and the end of memory with an element at `start`."""
+    low = start + sum(min(0, (n - 1) * s) for n, s in steps)
+    return low, start + sum(max(0, (n - 1) * s) for n, s in steps)
 
 
 def _alias(
@@ -332,8 +343,7 @@ def _alias(
     """Return the input whose buffer overlaps the memory from the first to the last element."""
     if any(n == 0 for n, _ in steps):
         return None
-    low = start + sum(min(0, (n - 1) * s) for n, s in steps)
-    high = start + sum(max(0, (n - 1) * s) for n, s in steps)
+    low, high = span(start, steps)
     for placed in inputs:
         begin = placed.buffer.data_ptr()
         if low < begin + placed.buffer.numel() and begin < high:

@@ -39,6 +39,7 @@ from kerneltruth.runner.child import (
     settings,
 )
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
+from kerneltruth.runner.child.kept_results import KeptResults
 from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.child.timed_candidate import TimedCandidate
 from kerneltruth.runner.observation import Binary, Observation
@@ -66,6 +67,7 @@ class Worker:
         self._extensions: Any = None
         self._timed: TimedCandidate | None = None
         self._memory: SharedMemory | None = None
+        self._kept = KeptResults()
         self._settings = settings.settings()
         # Those that the candidate, or what it calls, did not start.
         self._threads = 0
@@ -179,10 +181,12 @@ class Worker:
                 seen = not is_cuda or kernel_work.has_extensions()
                 # It looks where kernels have stored.
                 work = kernel_work.collect(values, seen=seen)
+                reused: tuple[int, ...] = ()
                 if self._memory is not None:
+                    reused = self._kept.again(values, self._memory)
                     placing.move(values, self._memory)
                 observation = self._observed(values, inputs, call.rows, copied=copied)
-                observation = replace(observation, work=work)
+                observation = replace(observation, work=work, reused=reused)
         except BaseException as error:
             observation = failures.failure(error)
         kernel_work.end()
