@@ -43,9 +43,9 @@ def judged(evaluator: Evaluator, request: EvaluationRequest, rounds: int) -> tup
     """Seconds of a judgement, and of the probe within it: medians."""
     spent: list[float] = []
 
-    def timed(*arguments: Any) -> Any:
+    def timed(*arguments: Any, required: bool) -> Any:
         began = time.perf_counter()
-        fact = kernel_fact.kernel_fact(*arguments)
+        fact = kernel_fact.kernel_fact(*arguments, required=required)
         spent.append(time.perf_counter() - began)
         return fact
 

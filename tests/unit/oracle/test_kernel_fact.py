@@ -214,7 +214,7 @@ def working(call):
     [
         (noticing, MIXED, "broken"),
         (working, MIXED, "held"),
-        # Of a kernel that the source does not show it says nothing.
+        # It says nothing about a kernel that the source does not show.
         (noticing, replace(MIXED, runs=(OWN, replace(OWN, name="made"), MM)), "held"),
     ],
 )
