@@ -38,6 +38,9 @@ class FakeSession:
             lean=self.lean,
         )
 
+    def after_last(self):
+        return Observation(ended="returned")
+
     def close(self, *, wait=True):
         pass
 
