@@ -280,7 +280,7 @@ def _dispatch(
         guard._observe(func, args)
     if func in _SERVED:
         return guard._allocate(func, args, dict(kwargs or {}))
-    if func is _RESIZE and prod(args[1]) > args[0].numel():
+    if func is _RESIZE and prod(args[1]) != args[0].numel():
         guard._let_go(args[0])
     try:
         return func(*args, **(kwargs or {}))

@@ -100,13 +100,13 @@ def test_a_tensor_there_may_grow_and_leaves_its_bands(file, memory, grow):
     assert bands(file, guard.shared[0]) == bands_before
 
 
-@pytest.mark.parametrize("size", [4, 3])
-def test_a_tensor_that_need_not_grow_stays_there(memory, size):
+@pytest.mark.parametrize("size", [(4,), (2, 2)])
+def test_a_tensor_that_keeps_its_size_stays_there(memory, size):
     with Guard(POISON, memory=memory):
         tensor = torch.zeros(4)
         start = tensor.data_ptr()
         # It resizes what it writes, whatever the size is.
-        torch.rand(size, out=tensor)
+        torch.rand(*size, out=tensor)
     assert tensor.data_ptr() == start
     assert memory.place_of(start) is not None
 
