@@ -9,6 +9,8 @@ import pytest
 from kerneltruth.engine.start import gpu_name
 from kerneltruth.generate.gpus import GPUS, gpu_key
 
+pytestmark = pytest.mark.gpu
+
 FACTS = """
 import json, torch
 p = torch.cuda.get_device_properties(0)

@@ -145,7 +145,7 @@ def test_a_refusal_to_compile_beyond_the_promised_dtype_is_declined(attempt_on):
 
 
 def test_an_answer_that_was_cut_off_is_said_to_be(attempt_on):
-    assert "the answer ends before it returns" in attempt_on("cut off").verdict.detail
+    assert "the source never returns a value" in attempt_on("cut off").verdict.detail
 
 
 def test_the_smallest_case_is_shown_with_its_numbers(attempt_on):

@@ -21,7 +21,7 @@ def compared(got, reference, bound):
     want = ExpectedOutput(
         spec=Output(),
         dtype=dtype,
-        promised=dtype,
+        promised_dtype=dtype,
         reference=reference,
         rounded=reference.to(got.dtype),
         bound=bound,
@@ -77,7 +77,7 @@ def test_an_output_of_another_shape_has_no_errors():
             ExpectedOutput(
                 spec=Output(),
                 dtype="float32",
-                promised="float32",
+                promised_dtype="float32",
                 reference=want,
                 rounded=want.float(),
                 bound=want,

@@ -153,7 +153,8 @@ class Benchmarker:
         Yields the shape's number, from 0, and the number of all shapes.
         """
         began = time.perf_counter()
-        candidate = replace(candidate, pretrained=task.pretrained)
+        if task.pretrained:
+            candidate = replace(candidate, pretrained=True)
         task_baselines = self.baseline_cache.begin(task, dtype)
         self._ready_s += time.perf_counter() - began
         self._count += 1

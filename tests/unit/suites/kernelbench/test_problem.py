@@ -76,7 +76,7 @@ def test_a_broken_line_of_a_data_file_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "holds", "says"),
     [
-        ("list.jsonl", "[1]\n", "line 1 is not an object"),
+        ("list.jsonl", "[1]\n", "line 1 is not a JSON object"),
         (
             "word.jsonl",
             '{"code": "", "level": "two", "problem_id": 1}\n',
