@@ -93,6 +93,8 @@ HOSTILE = {
 }
 # What a line of a run says of time, place and name; the rest must be the same.
 _COMPARED = ("verdict", "kind", "passed", "profile", "hazards", "score", "stages")
+# Seconds in which processes that were killed end, on a busy machine.
+ENDING_S = 5.0
 _LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", "/run")
 
 
@@ -147,7 +149,15 @@ def run(
         if names[number] in lines:
             raise SystemExit(f"{names[number]}: judged twice")
         lines[names[number]] = line
-    return lines, seconds, sorted(traces(temporary) - before)
+    return lines, seconds, _left(temporary, before)
+
+
+def _left(temporary: Path, before: set[str]) -> list[str]:
+    """What a run has left once its killed processes had time to end."""
+    end = time.monotonic() + ENDING_S
+    while (left := traces(temporary) - before) and time.monotonic() < end:
+        time.sleep(0.1)
+    return sorted(left)
 
 
 def traces(temporary: Path) -> set[str]:

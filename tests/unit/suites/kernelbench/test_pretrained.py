@@ -143,7 +143,6 @@ def test_a_problems_own_model_passes(judged):
 WRONG = {
     "activation": {"then": "        self.model.transformer.h[1].mlp.act = torch.nn.ReLU()\n"},
     "scaled": {"forward": "self.model(x).logits * 1.02"},
-    "last token": {"forward": "self.model(x).logits.roll(1, 1)"},
 }
 
 
