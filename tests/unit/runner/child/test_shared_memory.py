@@ -100,13 +100,20 @@ def test_a_tensor_there_may_grow_and_leaves_its_bands(file, memory, grow):
     assert bands(file, guard.shared[0]) == bands_before
 
 
-@pytest.mark.parametrize("size", [(4,), (2, 2)])
-def test_a_tensor_that_keeps_its_size_stays_there(memory, size):
+# The overload with a generator resizes its result by an operator of its own.
+KEEPING = {
+    "resize_": lambda tensor: tensor.resize_(2, 2),
+    "out": lambda tensor: torch.rand(4, generator=None, out=tensor),
+    "out of other dims": lambda tensor: torch.rand(2, 2, generator=None, out=tensor),
+}
+
+
+@pytest.mark.parametrize("resize", KEEPING.values(), ids=KEEPING)
+def test_a_tensor_that_keeps_its_size_stays_there(memory, resize):
     with Guard(POISON, memory=memory):
         tensor = torch.zeros(4)
         start = tensor.data_ptr()
-        # It resizes what it writes, whatever the size is.
-        torch.rand(*size, out=tensor)
+        resize(tensor)
     assert tensor.data_ptr() == start
     assert memory.place_of(start) is not None
 
