@@ -45,7 +45,7 @@ class RightResults:
         implementations: admissible results; none where no bound is made of them.
         overflowing: see `admissible.overflowing`.
         conditioning: where each element depends on its own input alone, how far the truth moves if
-            the input moves by some ulps; None elsewhere.
+            the input moves by some ulps, infinite where that is not measured; None elsewhere.
         few: whether these are too few for a bound of the usual width.
         timed: whether they are of a timed call.
     """
