@@ -101,17 +101,18 @@ def test_one_memory_made_before_all_calls_is_seen(opened, returned):
     assert [call(session, vector(n)).reused for n in (1.0, 2.0, 3.0)] == [(), (0,), (0,)]
 
 
+ARRAY = """
+import numpy as np
+made = np.ones(1, "f4")
+def f(x):
+    np.copyto(made, x)
+    return {}
+"""
+
+
 @pytest.mark.parametrize("returned", ["made", "made[:]", "made.view()"])
 def test_one_array_for_the_results_of_all_calls_is_seen(opened, returned):
-    session = opened(
-        f"""
-        import numpy as np
-        made = np.ones(1, "f4")
-        def f(x):
-            np.copyto(made, x)
-            return {returned}
-        """
-    )
+    session = opened(ARRAY.format(returned))
     seen = [call(session, vector(n)) for n in (1.0, 2.0, 3.0)]
     assert [s.reused for s in seen] == [(), (0,), (0,)]
     assert [floats(s.results[0].data) for s in seen] == [(1.0,), (2.0,), (3.0,)]
@@ -119,15 +120,7 @@ def test_one_array_for_the_results_of_all_calls_is_seen(opened, returned):
 
 @pytest.mark.parametrize("returned", ["made.copy()", "made + 0", "made.copy()[:]"])
 def test_an_array_may_be_kept_for_what_is_not_returned(opened, returned):
-    session = opened(
-        f"""
-        import numpy as np
-        made = np.ones(1, "f4")
-        def f(x):
-            np.copyto(made, x)
-            return {returned}
-        """
-    )
+    session = opened(ARRAY.format(returned))
     assert [call(session, vector(n)).reused for n in (1.0, 2.0, 3.0)] == [()] * 3
 
 
