@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,12 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
         interpreter.load()
     for name in _PRELOADED:
         importlib.import_module(name)
-    for name in (*_PRELOADED_IF_THERE, *more):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
     torch, triton = sys.modules["torch"], sys.modules["triton"]
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") == "" or not torch.backends.cuda.is_built()
+    with contextlib.nullcontext() if hidden else devices_unasked(torch.cuda):
+        for name in (*_PRELOADED_IF_THERE, *more):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
     torch.set_num_threads(1)
     if interpreter is not None:
         interpreter.prepare()
@@ -129,6 +132,22 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
         "torch": str(torch.__version__),
         "triton": str(triton.__version__),
     }
+
+
+@contextlib.contextmanager
+def devices_unasked(cuda: Any) -> Iterator[None]:
+    """Answer imports that ask `torch.cuda` for devices, so that they touch neither CUDA nor NVML.
+
+    A child inherits what either has begun here, but not its descriptors: NVML would then count no
+    device there.
+    """
+    known = {"is_available": lambda: True, "device_count": lambda: 1}
+    real = {name: getattr(cuda, name) for name in known}
+    vars(cuda).update(known)
+    try:
+        yield
+    finally:
+        vars(cuda).update(real)
 
 
 def _serve(control: socket.socket, host: int, wardens: set[int], seen: _Seen) -> None:

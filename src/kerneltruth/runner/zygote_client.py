@@ -31,8 +31,8 @@ class ZygoteLost(Exception):
     """The zygote is gone; another may be started."""
 
 
-# Importing the compiler must start no processes, and no CUDA.
-_COMPILES = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+# Importing the compiler must start no processes.
+_COMPILES = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 class Zygote:
