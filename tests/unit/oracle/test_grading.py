@@ -171,6 +171,13 @@ def test_a_wrong_shape_and_dtype_are_reported():
     assert_fails(RELU, case, lambda x: x.relu().double(), kind="dtype")
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_one_element_of_another_number_of_dims_is_right_as_where_it_is_judged(shape):
+    mean = declare("mean(x[M])", lambda x: x.mean(), {"M": "reduced"}, benchmark={"M": 64})
+    assert_passes(mean, case_of(mean), lambda x: x.mean().reshape(shape))
+    assert_fails(mean, case_of(mean), lambda x: x.mean().reshape(shape) + 1)
+
+
 def test_one_buffer_for_all_results_is_allowed():
     expectation, tensors = called(RELU, case_of(RELU))
     seen = Observation(ended="returned", results=(result(tensors["x"].relu(), alias="x"),))

@@ -24,6 +24,7 @@ _base = torch._C.TensorBase
 _view, _numel, _element_size = _base.view, _base.numel, _base.element_size
 _resolve_conj, _resolve_neg = _base.resolve_conj, _base.resolve_neg
 _dtype = _base.dtype.__get__  # type: ignore[attr-defined]
+_device = _base.device.__get__
 
 
 class SpotRecorder:
@@ -33,23 +34,23 @@ class SpotRecorder:
         sources: by row of a checked call, the row whose contents it gets.
     """
 
-    def __init__(self, request: SpotCheck, device: torch.device, like: Any) -> None:
-        """Keep nothing yet; `like` is the result of some call, for its form."""
+    def __init__(self, request: SpotCheck, like: Any) -> None:
+        """Keep nothing yet; `like` is the result of some call, for its form and its devices."""
         self.sources = dict(zip(request.buffers, request.sources, strict=True))
         self._lines = {buffer: line for line, buffer in enumerate(request.buffers)}
         self._elements = request.elements
-        self._spots = [torch.tensor(at, dtype=torch.int64, device=device) for at in request.spots]
         tensors = list(plain_tensors(like))
         self._dtypes = [_dtype(t) for t in tensors]
+        # Without input tensors, an operator's result lies where it is asked for: by default, there.
+        self._devices = [_device(t) for t in tensors]
         self._odd = self._oddity(tensors)
+        self._spots: list[torch.Tensor] = []
         self._kept: list[torch.Tensor] = []
         if self._odd is None:
-            self._kept = [
-                torch.zeros(
-                    (len(request.buffers), len(at)), dtype=BITS[_element_size(t)], device=device
-                )
-                for t, at in zip(tensors, request.spots, strict=True)
-            ]
+            for tensor, at, device in zip(tensors, request.spots, self._devices, strict=True):
+                self._spots.append(torch.tensor(at, dtype=torch.int64, device=device))
+                size, bits = (len(request.buffers), len(at)), BITS[_element_size(tensor)]
+                self._kept.append(torch.zeros(size, dtype=bits, device=device))
         # Once: a view takes a microsecond of the host.
         self._rows = [list(kept) for kept in self._kept]
 
@@ -88,6 +89,9 @@ class SpotRecorder:
         dtypes = [_dtype(t) for t in tensors]
         if dtypes != self._dtypes:
             return f"dtypes {dtypes} in one call, and {self._dtypes} in another"
+        devices = [_device(t) for t in tensors]
+        if devices != self._devices:
+            return f"results on {devices} in one call, and on {self._devices} in another"
         sizes = [_element_size(t) for t in tensors]
         return None if all(s in BITS for s in sizes) else f"elements of {max(sizes)} bytes"
 

@@ -182,9 +182,7 @@ class TimedWorker:
     def spot_check(self, request: SpotCheck) -> None:
         """Check these calls from now on; their results have the form of the last one."""
         with self._unwatched():
-            self._recorder = (
-                SpotRecorder(request, self._device, self._last) if request.buffers else None
-            )
+            self._recorder = SpotRecorder(request, self._last) if request.buffers else None
 
     def _call(self, buffer: int) -> Caller:
         spot_checks = self._recorder is not None and buffer in self._recorder.sources
