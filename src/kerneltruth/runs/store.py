@@ -125,14 +125,14 @@ class RunStore(Generic[L]):
         Returns:
             The finding's file.
         """
-        path = self.path / "findings" / f"{finding.id}.json"
+        path = self._place("findings", f"{finding.id}.json")
         present = {n: t for n, t in inputs.items() if t is not None}
         with writing(path):
             if sum(t.numel() * t.element_size() for t in present.values()) <= limit_bytes:
                 # Imported here, because `report` and `analyze` read runs without torch.
                 from kerneltruth.runs.tensors import to_bytes
 
-                inputs_path = self.path / "inputs" / f"{finding.id}.safetensors"
+                inputs_path = self._place("inputs", f"{finding.id}.safetensors")
                 write_whole(inputs_path, to_bytes(present))
             write_whole(path, dumps(finding, indent=2).encode() + b"\n")
         return path
@@ -140,10 +140,17 @@ class RunStore(Generic[L]):
     def write_source(self, source: str) -> Path:
         """Store a candidate's source, named by its content."""
         data = source.encode("utf-8", "surrogatepass")
-        path = self.path / "candidates" / f"{hashlib.sha256(data).hexdigest()}.py"
+        path = self._place("candidates", f"{hashlib.sha256(data).hexdigest()}.py")
         if not path.exists():
             with writing(path):
                 write_whole(path, data)
+        return path
+
+    def _place(self, folder: str, name: str) -> Path:
+        """Return where a file of the run goes; a run that was copied or tidied may lack folders."""
+        path = self.path / folder / name
+        with writing(path):
+            path.parent.mkdir(exist_ok=True)
         return path
 
     def finish(self) -> None:

@@ -229,6 +229,13 @@ def test_finish_notes_the_end(run):
     assert MANIFEST.ended is None
 
 
+def test_a_run_goes_on_without_folders_that_someone_has_removed(run):
+    for folder in FOLDERS:
+        (run.path / folder).rmdir()
+    assert run.write_source("relu").is_file()
+    assert load_snapshot(run.write_finding(FINDING, {"x": torch.ones(2)}))["x"].tolist() == [1, 1]
+
+
 def test_a_finding_is_stored_with_its_exact_inputs(run):
     x = torch.tensor([[1.0, float("nan")], [-0.0, 2.0]], dtype=torch.bfloat16)
     path = run.write_finding(FINDING, {"x": x.t(), "weight": None})
