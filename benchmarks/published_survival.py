@@ -51,15 +51,19 @@ def labels_of(origin: str) -> dict[str, str]:
 
 
 def labelled(folder: Path) -> Path:
-    """A run with the labels that the format of the answers lacks."""
+    """The run with the labels that the format of the answers lacks; `run-rest` adds to it.
+
+    A run that was ended before all right answers were timed goes on as `run-rest`, on those.
+    """
     target = folder / "labelled"
     target.mkdir(exist_ok=True)
     (target / "run.json").write_text((folder / "run" / "run.json").read_text())
-    lines = map(json.loads, (folder / "run" / "results.jsonl").read_text().splitlines())
     with (target / "results.jsonl").open("w") as file:
-        for line in lines:
-            line["labels"] |= labels_of(line["origin"])
-            file.write(json.dumps(line) + "\n")
+        for part in ("run", "run-rest"):
+            kept = folder / part / "results.jsonl"
+            for line in map(json.loads, kept.read_text().splitlines() if kept.is_file() else ()):
+                line["labels"] |= labels_of(line["origin"])
+                file.write(json.dumps(line) + "\n")
     return target
 
 
