@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import machine
-from published_survival import labelled
+from published_survival import about_rest, labelled
 
 from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.groups import grouped
@@ -137,7 +137,8 @@ def report(study: Study, folder: Path) -> list[str]:
         f"{sum(r.called for r in answers)} return from a call. "
         f"{len(plain)} are torch-only, of which {passing} pass. "
         "Columns `published`, `core` and `everything` count answers that are right on the "
-        "benchmark's own inputs, under the contract core, and in all that was tried.",
+        "benchmark's own inputs, under the contract core, and in all that was tried."
+        f"{about_rest(folder.parent)}",
         "",
         *machine.table(
             (

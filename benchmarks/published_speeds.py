@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import machine
-from published_survival import labelled
+from published_survival import about_rest, labelled
 
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
@@ -73,7 +73,7 @@ def extremes(answers: Sequence[Result]) -> list[str]:
     return list(machine.table(("answer", "task", "own kernel", "ratio to eager"), rows))
 
 
-def report(study: Study) -> list[str]:
+def report(study: Study, folder: Path) -> list[str]:
     answers = study.answers
     right = sum(r.correct for r in answers)
     ends: dict[str, int] = {}
@@ -84,7 +84,7 @@ def report(study: Study) -> list[str]:
         f"{len(answers)} answers, timed on {study.runs[0].started[:10]}: {right} are right under "
         "the contract core. Ends of the perf stage: "
         + ", ".join(f"{name} {count}" for name, count in sorted(ends.items()))
-        + ".",
+        + f".{about_rest(folder)}",
     ]
     for baseline in BASELINES:
         rows = [
@@ -111,7 +111,7 @@ def main() -> int:
     parser.add_argument("--name", default="published_speeds")
     options = parser.parse_args()
     about = json.loads((options.folder / "document.json").read_text())["machine"]
-    lines = report(read_study([labelled(options.folder)]))
+    lines = report(read_study([labelled(options.folder)]), options.folder)
     machine.publish(
         options.name,
         "Published answers: how fast right ones are",

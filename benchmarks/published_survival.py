@@ -67,6 +67,19 @@ def labelled(folder: Path) -> Path:
     return target
 
 
+def about_rest(folder: Path) -> str:
+    """A sentence on answers that another run judged, to end the paragraph that counts them."""
+    path = folder / "run-rest"
+    if not path.is_dir():
+        return ""
+    count = len((path / "results.jsonl").read_text().splitlines())
+    device = json.loads((path / "run.json").read_text())["environment"]["device_name"]
+    return (
+        f" {count} of them were not timed when the run was ended; they were judged on {device}, "
+        "and have no times."
+    )
+
+
 def cells(curve: dict[str, Any]) -> Iterator[str]:
     """What remains after each obligation that is shown, and the share that remains in the end."""
     steps = {step["obligation"]: step for step in curve["steps"]}
@@ -101,13 +114,16 @@ def report(options: Any) -> None:
     )
     survival = found["survival"]
     run = kept["document"]
+    # A run that was ended and went on does not say how long all of it took.
+    took = f", in {run['seconds']:.0f} s" if "seconds" in run else ""
     lines = [
-        f"{run['attempts']} answers judged with the peers' checks, in {run['seconds']:.0f} s, seed "
+        f"{run['attempts']} answers judged with the peers' checks{took}, seed "
         f"{run['seed']}. Each distinct answer counts once. A column has how many of those that a "
         "check certifies remain after its obligation and those before it, in the obligations' "
         "order; where some were not tried, `a to b` has a without and b with them. `layouts`, "
         "`specials`, `empty`, `gradients` and `interface` lie between `dtypes` and `memory`. The "
-        "last column is the share that remains after all, with a 95% interval clustered by task.",
+        "last column is the share that remains after all, with a 95% interval clustered by task."
+        f"{about_rest(options.folder)}",
         "",
         *table(survival["overall"], ()),
     ]
