@@ -2,9 +2,9 @@
 
     python benchmarks/published_findings.py --folder OUT [--count 20] [--name NAME]
 
-OUT is what `published_survival.py judge` left, with every peer's check. Of the answers that fail
-under the contract core although some check certifies them, those that the most checks certify come
-first, one for each task. A reader gets the script of a row, which needs torch and Triton alone, by
+OUT is what `published_survival.py judge` left, with every peer's check. An answer is listed if it
+fails under the contract core although some check certifies it; those that the most checks certify
+come first, one for each task. A reader gets the script of a row, which needs torch and Triton alone, by
 `kerneltruth minimize FINDING --script`: the row names the finding.
 """
 
