@@ -15,7 +15,7 @@ from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.facts import facts_of
 from kerneltruth.generate.review import Review, timings_of
-from kerneltruth.oracle.kernel_fact import OR_WITHOUT
+from kerneltruth.oracle.decide import OR_WITHOUT
 from kerneltruth.tasks.model import Task
 
 # Counterexamples up to this many elements show numbers; larger ones show shapes.

@@ -17,7 +17,6 @@ from kerneltruth.documents.verdict import (
     Declined,
     Failed,
     Passed,
-    RuntimeFault,
     TimedOut,
     Unrefereeable,
     UnsupportedHere,
@@ -31,11 +30,12 @@ from kerneltruth.oracle.again import (
     kept_from_others,
 )
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.decide import Facts, deciding_failure
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
-from kerneltruth.oracle.outcome import Outcome, not_tried, outcome_of
+from kerneltruth.oracle.outcome import Outcome, outcome_of
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
@@ -90,18 +90,17 @@ class CaseLoop:
             is_narrowed=plan.is_narrowed,
         )
 
-    def verdict(self, failure: Judgement | None) -> Verdict:
-        """The verdict on all cases; `failure` is the one that decides."""
-        if failure is not None:
-            return _refusal(failure.verdict)
-        if self._plan.forgiving and self.tally.passed:
-            return Passed()
-        undecided = next(self.profile.undecided(), None)
-        if undecided is not None and self._out_of_time is not None:
-            return self._out_of_time
-        if undecided is not None and self.tally.passed and not self.tally.unanswered:
-            return not_tried(*undecided)
-        return self.tally.verdict(self._plan.cases)
+    def facts(self, not_loaded: Verdict | None) -> Facts:
+        """What `decide` takes, of the candidate's results."""
+        return Facts(
+            not_loaded=not_loaded,
+            failures=self.profile.failures,
+            untried=next(self.profile.undecided(), None),
+            time_spent=self._out_of_time,
+            tally=self.tally,
+            planned=self._plan.cases,
+            forgiving=self._plan.forgiving,
+        )
 
     @property
     def ended(self) -> str | None:
@@ -290,7 +289,7 @@ class CaseLoop:
             for case in islice(trying, INSTEAD):
                 if key not in {open_key for open_key, _ in self.profile.undecided()}:
                     break
-                if self.profile.deciding() is None:
+                if deciding_failure(self.profile.failures) is None:
                     # Obligations that a failure left open do not justify cases beyond the budget.
                     self._total = max(self._total, self.tally.cases + self._plan.grows)
                 yield case
@@ -414,13 +413,6 @@ def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     if expectation.invalid is not None:
         return f"the operator rejects the case: {expectation.invalid}"
     return session.cannot_take(expectation)
-
-
-def _refusal(verdict: Verdict) -> Verdict:
-    """A failing verdict; an input declined beyond the prompt counts as refused."""
-    if isinstance(verdict, Declined):
-        return RuntimeFault(error="refused", detail=verdict.reason)
-    return verdict
 
 
 def _configs(session: CandidateSession, count: int) -> Iterator[int]:

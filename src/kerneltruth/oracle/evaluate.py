@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import (
@@ -23,12 +23,9 @@ from kerneltruth.documents.verdict import (
 )
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import CaseLoop
+from kerneltruth.oracle.decide import decide, deciding_failure
 from kerneltruth.oracle.hazards import hazards
-from kerneltruth.oracle.kernel_fact import (
-    kernel_entry,
-    launches_none,
-    with_kernel_required,
-)
+from kerneltruth.oracle.kernel_fact import kernel_entry, launches_none
 from kerneltruth.oracle.large import large_outcome
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.score import score
@@ -60,27 +57,30 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     start = time.monotonic()
     loop = CaseLoop(session, plan)
     tally = loop.tally
-    early = load_verdict(session)
-    if early is None:
+    not_loaded = load_verdict(session)
+    if not_loaded is None:
         for judgement in loop.judgements():
             yield CaseJudged(judgement=judgement)
-    failure = loop.profile.deciding()
+    facts = loop.facts(not_loaded)
+    failure = deciding_failure(facts.failures)
     if failure is not None and not tally.failed:
         tally.count_form()
-    ended = None if early is None else f"{early.word} on loading"
+    ended = None if not_loaded is None else f"{not_loaded.word} on loading"
     fact = loop.kernel_fact()
     kernel = kernel_entry(fact, ended, required=plan.require_kernel)
     profile = loop.profile.profile(ended or loop.ended) | {"kernel": kernel}
     notes = tuple(noted.note() for noted in tally.noted.values())
-    verdict = early or loop.verdict(failure)
-    large = large_outcome(session, plan, verdict, profile) if plan.large and not early else None
+    # On its results, whoever computed them.
+    verdict = decide(facts)
+    tries_large = plan.large and not_loaded is None
+    large = large_outcome(session, plan, verdict, profile) if tries_large else None
     profile |= {} if large is None else large.noted(profile)
     yield AttemptEnded(
         attempt=Attempt(
             task=session.task.key,
             candidate=session.candidate.ref,
             torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
-            verdict=with_kernel_required(verdict, kernel) if plan.require_kernel else verdict,
+            verdict=decide(replace(facts, kernel=kernel)) if plan.require_kernel else verdict,
             contract=plan.contract,
             cases=tally.cases,
             failed=tally.failed,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry, Status
-from kerneltruth.documents.verdict import Failed, Passed, UnsupportedHere, Verdict
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
@@ -36,9 +36,6 @@ NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
 UNSEEN = "launches of kernels that a package brings are not seen here"
 NOT_LAUNCHED = "no kernel of its own was launched in the right cases that were asked"
 NOT_NEEDED = "the result stays right when its own kernels do nothing"
-# A user may do this instead; a model that writes kernels may not.
-OR_WITHOUT = ", or judge without --require-kernel"
-ADVICE = f"compute the result in a Triton or CUDA C++ kernel of the source's own{OR_WITHOUT}"
 
 
 def kernel_fact(
@@ -170,12 +167,3 @@ def launches_none(candidate: Candidate, fact: KernelFact | None) -> bool:
     """Whether a source that has kernels launches none of them, so that PyTorch does all work."""
     has_some = candidate.language in NEEDS_A_GPU
     return has_some and fact is not None and fact.own_launches == 0
-
-
-def with_kernel_required(verdict: Verdict, entry: ProfileEntry) -> Verdict:
-    """The verdict on a candidate that must bring a kernel of its own."""
-    if not isinstance(verdict, Passed) or entry.status == "held":
-        return verdict
-    if entry.status == "broken":
-        return Failed(kind="no_kernel", detail=f"{entry.reason}; {ADVICE}")
-    return UnsupportedHere(reason=f"whether its own kernel did the work: {entry.reason}")

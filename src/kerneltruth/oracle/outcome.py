@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec.structs import replace
-
 from kerneltruth.documents.verdict import (
     CompileError,
     Crashed,
     Declined,
     Failed,
-    Infra,
     Passed,
     RuntimeFault,
     TimedOut,
-    Unrefereeable,
-    UnsupportedHere,
     Verdict,
-    Void,
 )
 
 Outcome = Literal["held", "broken", "refused"]
@@ -47,19 +41,3 @@ def reason_of(verdict: Verdict) -> str:
         if said:
             return said.splitlines()[0]
     return verdict.word
-
-
-def not_tried(key: str, unjudged: Verdict | None) -> Verdict:
-    """The verdict where what decides was not tried, and nothing that decides failed.
-
-    `unjudged` is what became of a case that would have tried it; None where there was none.
-    """
-    match unjudged:
-        case Void(reason=reason) | Unrefereeable(reason=reason):
-            return Unrefereeable(reason=f"{key} was not tried: {reason}")
-        case UnsupportedHere(reason=reason) | Infra(reason=reason):
-            return replace(unjudged, reason=f"{key} was not tried: {reason}")
-        case _:
-            return UnsupportedHere(
-                reason=f"`{key}` decides but was not tried: {UNREACHED}; ask for more with --cases"
-            )

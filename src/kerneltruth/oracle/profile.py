@@ -23,6 +23,7 @@ from kerneltruth.documents.verdict import (
     Verdict,
 )
 from kerneltruth.oracle.contract import Contract
+from kerneltruth.oracle.decide import Failure, Untried
 from kerneltruth.oracle.judge import wrong_form
 from kerneltruth.oracle.kinds import Kind, Kinds
 from kerneltruth.oracle.obligations import (
@@ -337,27 +338,21 @@ class ProfileBuilder:
             self._failures[key] = judgement
             self._broken.add(key)
 
-    def deciding(self) -> Judgement | None:
-        """The failure that decides: silently wrong before refused, values before form.
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What each obligation failed by, in the order in which they first failed."""
+        return tuple(
+            Failure(key, judgement, self._decides(key)) for key, judgement in self._failures.items()
+        )
 
-        What proves deceit decides before all others, and under every contract.
-        """
-        hacks = (j for j in self._failures.values() if isinstance(j.verdict, Hack))
-        if (hack := next(hacks, None)) is not None:
-            return hack
-        failing = [key for key in self._failures if self._decides(key)]
-        broken = [key for key in failing if key in self._broken]
-        first = next(iter(sorted(broken, key=lambda key: key == "interface") or failing), None)
-        return None if first is None else self._failures[first]
-
-    def undecided(self) -> Iterator[tuple[str, Verdict | None]]:
+    def undecided(self) -> Iterator[Untried]:
         """The deciding obligations that were not tried, and why their cases were not judged.
 
         What the plan leaves out decides nothing.
         """
         for key in self._known:
             if self._decides(key) and not (self._held[key] or key in self._failures):
-                yield key, self._unjudged.get(key)
+                yield Untried(key, self._unjudged.get(key))
 
     def _decides(self, key: str) -> bool:
         if key in self._lacking or self._is_outside(key):

@@ -11,6 +11,7 @@ from kerneltruth.cases.philox import derive
 from kerneltruth.documents.records import Attempt, SecondRound, SecondRoundReason
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.decide import deciding_round
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, Event, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.suspicion import suspicions
@@ -44,11 +45,10 @@ def evaluate_rounds(session: CandidateSession, plan: Plan) -> Iterator[Event | S
         again = replace(again, cases=STRICTER * plan.cases)
     session.begin_again()
     second = yield from _round(session, again)
-    passed = isinstance(second.verdict, Passed)
     known = {s.fact: s for s in (*second.suspicions, *first.suspicions)}
     yield AttemptEnded(
         attempt=structs.replace(
-            first if passed else second,
+            deciding_round(first, second),
             seconds=first.seconds + second.seconds,
             suspicions=tuple(known.values()),
             second_round=SecondRound(

@@ -1,4 +1,4 @@
-"""Counts of one session, and the verdict that they come to."""
+"""Counts of one session."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from kerneltruth.documents.verdict import (
     Verdict,
     Void,
 )
-
-# A pass rests on at least this share of the planned cases, or of those the kernel was given.
-LEAST_JUDGED = 0.5
 
 
 @dataclass(slots=True)
@@ -123,30 +120,3 @@ class Tally:
     def put(self) -> int:
         """How many cases were put to the kernel, whatever became of them."""
         return self.cases + len(self.declined) + len(self.unanswered) + self.void.total()
-
-    def verdict(self, planned: int) -> Verdict:
-        """What the cases come to where none that decides failed; `planned` is how many it takes."""
-        if self.unanswered:
-            return self._not_answered()
-        least = LEAST_JUDGED * min(planned, self.put)
-        if self.passed and self.passed >= least:
-            return Passed()
-        if self.declined and len(self.declined) >= self.void.total():
-            reason = f"{len(self.declined)} of {self.put} cases were declined"
-            return UnsupportedHere(reason=f"{reason}, such as: {self.declined[0][1]}")
-        if self.skipped:
-            return UnsupportedHere(reason=self.skipped.most_common(1)[0][0])
-        for reasons in (self.void, self.unrefereeable):
-            if reasons:
-                return Unrefereeable(reason=reasons.most_common(1)[0][0])
-        return Unrefereeable(reason="no case fits the chosen strategies, dtypes and domain")
-
-    def _not_answered(self) -> UnsupportedHere | Infra:
-        """A child that says it could not answer some cases cannot pass."""
-        verdict = self.unanswered[0]
-        if not self.passed:
-            return verdict
-        count = f"{len(self.unanswered)} of {self.put} cases"
-        return structs.replace(
-            verdict, reason=f"{verdict.reason} (in {count}, as its process reported)"
-        )
