@@ -29,17 +29,19 @@ from kerneltruth.oracle.again import (
     kept_from_before,
     kept_from_others,
 )
+from kerneltruth.oracle.blame import Blame
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.counts_by_obligation import ALWAYS_TRIED, CountsByObligation
 from kerneltruth.oracle.decide import Facts, deciding_failure
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
+from kerneltruth.oracle.open_parts import is_over, open_part
 from kerneltruth.oracle.outcome import Outcome, outcome_of
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.profile import ALWAYS_TRIED, ProfileBuilder
 from kerneltruth.oracle.replayable import of_several_calls, with_digests
 from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.oracle.tally import Tally
@@ -59,7 +61,7 @@ class CaseLoop:
 
     Attributes:
         tally: counts of what was judged.
-        profile: what became of each obligation.
+        counts: what they have shown of each obligation.
     """
 
     def __init__(self, session: CandidateSession, plan: Plan) -> None:
@@ -67,7 +69,7 @@ class CaseLoop:
         published = _published(session, plan)
         self._session = session
         self._plan = plan
-        self.profile = self._profile_from(published)
+        self._begin_from(published)
         # By identity of the case and number of the configuration.
         self._outcomes: dict[tuple[str, int], Outcome | None] = {}
         self._judged: set[tuple[str, int]] = set()
@@ -79,23 +81,23 @@ class CaseLoop:
         self._smaller: Case | None = None
         self._out_of_time: TimedOut | None = None
 
-    def _profile_from(self, published: Case) -> ProfileBuilder:
+    def _begin_from(self, published: Case) -> None:
         session, plan = self._session, self._plan
-        return ProfileBuilder(
+        self.counts = CountsByObligation(
             task=session.task,
             published=published,
             kinds=Kinds(session.task, published, session.runner.device),
             contract=plan.terms,
-            fails=self._fails_alike,
             is_narrowed=plan.is_narrowed,
         )
+        self._blame = Blame(counts=self.counts, fails=self._fails_alike)
 
     def facts(self, not_loaded: Verdict | None) -> Facts:
         """What `decide` takes, of the candidate's results."""
         return Facts(
             not_loaded=not_loaded,
-            failures=self.profile.failures,
-            untried=next(self.profile.undecided(), None),
+            failures=self.counts.failed(),
+            untried=next(self.counts.undecided(), None),
             time_spent=self._out_of_time,
             tally=self.tally,
             planned=self._plan.cases,
@@ -122,22 +124,22 @@ class CaseLoop:
     def _in_turn(self) -> Iterator[Judgement]:
         plan, hangs = self._plan, 0
         for count, planned in enumerate(self._cases()):
-            if self.tally.cases >= self._total or (plan.stop_at_first and self.profile.is_over):
+            if self.tally.cases >= self._total or (plan.stop_at_first and is_over(self.counts)):
                 break
-            case = self.profile.open_part(planned) if plan.stop_at_first else planned
+            case = open_part(self.counts, planned) if plan.stop_at_first else planned
             if case is None or case.identity in self._called:
                 continue
             for judgement in self._judge(case, count):
                 yield judgement
                 hangs += isinstance(judgement.verdict, TimedOut)
-            enough = 1 if case == self.profile.published else HANGS
+            enough = 1 if case == self.counts.published else HANGS
             if plan.stop_at_first and hangs >= enough:
                 self._out_of_time = TimedOut(seconds=hangs * plan.deadline_s)
                 return
         first = self._right.first if plan.again else None
-        if first is not None and not self.profile.is_over:
+        if first is not None and not is_over(self.counts):
             yield from self._call_again(first)
-        late = None if self.profile.is_over else self._session.changed_later()
+        late = None if is_over(self.counts) else self._session.changed_later()
         if late is not None:
             yield self._counted(of_several_calls(*late), late[0].case, late[0].case)
 
@@ -148,7 +150,7 @@ class CaseLoop:
         """
         try:
             return self._right.kernel_fact(
-                self._session, self.profile.published, required=self._plan.require_kernel
+                self._session, self.counts.published, required=self._plan.require_kernel
             )
         except OutOfTime:
             return None
@@ -161,11 +163,11 @@ class CaseLoop:
         if unfit is not None:
             self.tally.skipped[unfit] += 1
             if expectation.invalid is None:
-                self.profile.leave_out(case, UnsupportedHere(reason=unfit))
+                self.counts.leave_out(case, UnsupportedHere(reason=unfit))
             else:
-                self.profile.reject(case, unfit)
+                self.counts.reject(case, unfit)
             if session.cannot_take(expectation) is not None:
-                self.profile.lacks_dtype(case.dtype, unfit)
+                self.counts.lacks_dtype(case.dtype, unfit)
             return
         if expectation.unrefereeable is not None:
             unsettled = Unrefereeable(reason=expectation.unrefereeable)
@@ -182,8 +184,8 @@ class CaseLoop:
             if isinstance(verdict, UnsupportedHere) and is_too_large(verdict):
                 self._leave_out(case, verdict)
                 smaller, self._smaller = self._smaller, None
-                if case == self.profile.published and smaller is not None:
-                    self.profile = self._profile_from(smaller)
+                if case == self.counts.published and smaller is not None:
+                    self._begin_from(smaller)
                     yield from self._judge(smaller, count)
                 return
             yield self._counted(judgement, case, simplest)
@@ -194,11 +196,11 @@ class CaseLoop:
 
     def _leave_out(self, case: Case, why: UnsupportedHere) -> None:
         self.tally.skipped[why.reason] += 1
-        self.profile.leave_out(case, why)
+        self.counts.leave_out(case, why)
 
     def _counted(self, judgement: Judgement, dealt: Case, simplest: Case) -> Judgement:
-        """Count a judgement; see `ProfileBuilder.add`."""
-        decides = self.profile.add(judgement, dealt, simplest)
+        """Count a judgement; see `Blame.add`."""
+        decides = self._blame.add(judgement, dealt, simplest)
         self.tally.add(judgement, decides=decides)
         key = judgement.case.identity, judgement.config
         self._outcomes[key] = outcome_of(judgement.verdict)
@@ -239,7 +241,7 @@ class CaseLoop:
         same = None if drawn is None else drawn_alike(session, drawn)
         if drawn is not None and same is not None:
             yield self._counted(of_several_calls(drawn, same), drawn.case, drawn.case)
-        self.profile.add_repeated(1)
+        self.counts.add_repeated(1)
 
     def _kept(self, first: Expectation) -> Failed | Expectation | None:
         """What shows that calls leave state behind; see `again.kept_from_before`."""
@@ -259,8 +261,8 @@ class CaseLoop:
         """The published inputs, then the rest with the block sizes that their launch shows."""
         session, plan = self._session, self._plan
         device = session.runner.device
-        published: Case | None = self.profile.published
-        if not plan.asks(self.profile.published):
+        published: Case | None = self.counts.published
+        if not plan.asks(self.counts.published):
             published = next(generate(session.task, count=1, device=device, **plan.chosen()), None)
         if published is not None:
             yield published
@@ -269,7 +271,7 @@ class CaseLoop:
         dealt = session.cache.deals.deal(
             session.task,
             plan,
-            self.profile.published,
+            self.counts.published,
             device=device,
             blocks=tuple(sorted(session.blocks)),
             thresholds=session.thresholds,
@@ -283,13 +285,13 @@ class CaseLoop:
 
     def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
         """Cases that replace deciding ones which could not be judged."""
-        undecided = [key for key, _ in self.profile.undecided() if key not in ALWAYS_TRIED]
+        undecided = [key for key, _ in self.counts.undecided() if key not in ALWAYS_TRIED]
         for key in undecided:
-            trying = (c for c in waiting if key in {d.key for d in self.profile.departing(c)})
+            trying = (c for c in waiting if key in {d.key for d in self.counts.departing(c)})
             for case in islice(trying, INSTEAD):
-                if key not in {open_key for open_key, _ in self.profile.undecided()}:
+                if key not in {open_key for open_key, _ in self.counts.undecided()}:
                     break
-                if deciding_failure(self.profile.failures) is None:
+                if deciding_failure(self.counts.failed()) is None:
                     # Obligations that a failure left open do not justify cases beyond the budget.
                     self._total = max(self._total, self.tally.cases + self._plan.grows)
                 yield case
@@ -355,15 +357,15 @@ class CaseLoop:
 
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
         """Whether it fails without any departure, as the published inputs did: nothing new."""
-        known = self.profile.failure_as_published(judgement, any_config=True)
-        departing = self.profile.departing(simplest)
+        known = self._blame.failure_as_published(judgement, any_config=True)
+        departing = self.counts.departing(simplest)
         same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
         return same and not departing
 
     def _simplest(self, judgement: Judgement) -> Case:
-        session, simplest = self._session, self.profile.simplest(judgement)
+        session, simplest = self._session, self._blame.simplest(judgement)
         inputs = session.cache.get(session.task, judgement.case).inputs
-        same = everywhere(session.task, self.profile.published, judgement, simplest, inputs)
+        same = everywhere(session.task, self.counts.published, judgement, simplest, inputs)
         if same is not None and self._fails_alike(judgement, same):
             simplest = same
         return replace(simplest, domain=domain_of(session.task, simplest))

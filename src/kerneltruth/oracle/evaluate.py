@@ -28,6 +28,7 @@ from kerneltruth.oracle.hazards import hazards
 from kerneltruth.oracle.kernel_fact import kernel_entry, launches_none
 from kerneltruth.oracle.large import large_outcome
 from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.profile import profile_of
 from kerneltruth.oracle.score import score
 from kerneltruth.runner.candidate import is_torch_only
 
@@ -68,7 +69,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     ended = None if not_loaded is None else f"{not_loaded.word} on loading"
     fact = loop.kernel_fact()
     kernel = kernel_entry(fact, ended, required=plan.require_kernel)
-    profile = loop.profile.profile(ended or loop.ended) | {"kernel": kernel}
+    profile = profile_of(loop.counts, ended or loop.ended) | {"kernel": kernel}
     notes = tuple(noted.note() for noted in tally.noted.values())
     # On its results, whoever computed them.
     verdict = decide(facts)

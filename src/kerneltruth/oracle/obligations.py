@@ -2,12 +2,12 @@
 
 A case departs from the benchmark's own inputs in some ways: another size, another dtype, a
 transposed layout. Each way is a departure, and belongs to one obligation. A kernel that fails a
-case breaks the obligation of the departure without which it is right (see `blame`).
+case breaks the obligation of the departure without which it is right (see `blame.blamed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -17,30 +17,10 @@ from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.values import FLOAT_KINDS
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Obligation
-from kerneltruth.documents.verdict import Failed, FailKind, Verdict
 from kerneltruth.tasks.model import BACKWARD, CALL
 from kerneltruth.tasks.spec import Scalar, Task
 
 BEYOND = "beyond"
-# Verdicts that break an obligation, whatever the inputs.
-OF_KIND: Mapping[FailKind, Obligation] = {
-    "count": "interface",
-    "type": "interface",
-    "shape": "interface",
-    "dtype": "interface",
-    "device": "interface",
-    "input_mutated": "memory",
-    "out_of_bounds": "memory",
-    "uninitialized": "memory",
-    "aliased_output": "memory",
-    "nondeterministic": "repeatable",
-    "kept_state": "repeatable",
-    "same_draw": "repeatable",
-    "other_bits": "repeatable",
-    "changed_later": "memory",
-    "kept_result": "repeatable",
-    "false_claim": "interface",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,19 +252,3 @@ def most_ordinary(
             needed.add(departure.key)
         else:
             case = simpler
-
-
-def blame(verdict: Verdict, causes: Sequence[Departure]) -> Departure:
-    """The obligation that a failing case breaks.
-
-    What fails beyond the prompt only is placed there, whatever its kind. Within it a stray write is
-    a matter of `memory`, a missing output one of `interface`.
-
-    `causes` are the departures that it takes; see `most_ordinary`.
-    """
-    beyond = next((d for d in causes if not d.promised), None)
-    if beyond is not None:
-        return beyond
-    if isinstance(verdict, Failed) and verdict.kind in OF_KIND:
-        return Departure(obligation=OF_KIND[verdict.kind])
-    return causes[0] if causes else Departure(obligation="published")

@@ -10,7 +10,7 @@ from scripted import RELU, declare, returned, session_of
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.oracle.evaluate import evaluate_cases
-from kerneltruth.oracle.obligations import departures
+from kerneltruth.oracle.obligations import departures, obligations_of
 from kerneltruth.oracle.outcome import UNREACHED
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
@@ -19,7 +19,6 @@ from kerneltruth.oracle.profile import (
     SAME_WITHOUT,
     UNPROMISED_GRADIENTS,
     WRONG_AS_PUBLISHED,
-    obligations_of,
 )
 from kerneltruth.runner.observation import Access, Binary, Launch, Observation
 from kerneltruth.tasks.promises import Promises

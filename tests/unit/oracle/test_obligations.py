@@ -1,4 +1,4 @@
-"""Which obligations a case tests, and which of them a failing kernel breaks."""
+"""Which obligations a case tests, and which departures a failing case takes."""
 
 import dataclasses
 
@@ -12,10 +12,8 @@ from kerneltruth.cases.published import published_case, smaller_cases
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.verdict import Crashed, Failed, RuntimeFault
 from kerneltruth.oracle.obligations import (
     Departure,
-    blame,
     departures,
     most_ordinary,
     obligations_of,
@@ -225,47 +223,6 @@ def test_a_nan_among_attributes_is_the_published_one_if_both_are():
     assert [d.key for d in departures(filled, at, nan)] == ["attributes"]
 
 
-LAYOUTS = Departure(obligation="layouts", promised=False)
-SHAPES = Departure(obligation="shapes")
-HALF = Departure(obligation="dtypes", part="float16")
-
-
-@pytest.mark.parametrize(
-    ("verdict", "causes", "blamed"),
-    [
-        (Failed(kind="value", detail=""), (), "published"),
-        (Failed(kind="value", detail=""), (SHAPES,), "shapes"),
-        (Failed(kind="value", detail=""), (HALF, SHAPES), "dtypes.float16"),
-        (Failed(kind="value", detail=""), (HALF, LAYOUTS), "layouts"),
-        (Failed(kind="out_of_bounds", detail=""), (SHAPES,), "memory"),
-        (Failed(kind="out_of_bounds", detail=""), (LAYOUTS,), "layouts"),
-        (Failed(kind="count", detail=""), (), "interface"),
-        (Failed(kind="same_draw", detail=""), (), "repeatable"),
-        (Crashed(signal=11, detail=""), (SHAPES,), "shapes"),
-        (RuntimeFault(error="E", detail=""), (HALF,), "dtypes.float16"),
-    ],
-)
-def test_blame_falls_on_what_is_beyond_the_prompt_first_and_then_on_the_kind(
-    verdict, causes, blamed
-):
-    assert blame(verdict, causes).key == blamed
-
-
-@pytest.mark.parametrize(
-    ("obligation", "kinds"),
-    [
-        ("interface", ("count", "type", "shape", "dtype", "device")),
-        ("memory", ("input_mutated", "out_of_bounds", "uninitialized", "aliased_output")),
-        ("memory", ("changed_later",)),
-        ("interface", ("false_claim",)),
-        ("repeatable", ("nondeterministic", "kept_state", "same_draw", "other_bits")),
-        ("repeatable", ("kept_result",)),
-    ],
-)
-def test_some_kinds_of_failure_break_one_obligation_whatever_the_inputs(obligation, kinds):
-    assert {blame(Failed(kind=k, detail=""), (SHAPES,)).key for k in kinds} == {obligation}
-
-
 @pytest.mark.parametrize("promised", [True, False])
 def test_empty_tensors_are_promised_where_the_prompt_mentions_them(promised):
     declared = declare("relu(x[M, N])", torch.relu, promises=Promises(empty=promised))
@@ -353,3 +310,17 @@ def test_published_sizes_are_the_benchmarks_own_on_a_gpu():
     tasks = [t for suite in suites() for t in tasks_of(suite).values()]
     made = {t.key: published_case(t, seed=0, device="cuda:0").sizes for t in tasks}
     assert made == {t.key: t.benchmark.dims for t in tasks}
+
+
+def parts(task, obligation):
+    return {d.part: d.promised for d in obligations_of(task) if d.obligation == obligation}
+
+
+def test_every_dtype_but_that_of_the_published_inputs_is_an_obligation_of_its_own():
+    assert parts(RELU, "dtypes") == {"float16": True, "bfloat16": True}
+
+
+def test_layouts_beyond_the_promised_ones_are_an_obligation_of_their_own():
+    named = declare("relu(x[M, N])", torch.relu, promises=Promises(layouts=("transposed",)))
+    assert parts(named, "layouts") == {"": True, "beyond": False}
+    assert parts(RELU, "layouts") == {"": False}
