@@ -53,7 +53,7 @@ def compiled(
 def compile_case(session: CandidateSession, expectation: Expectation) -> None:
     """Compile what the kernel launches on one case, in every configuration."""
     config = 0
-    while expectation.invalid is None and config < session.configs:
+    while expectation.invalid is None and config < session.launches.configs:
         _, observation, _ = session.call(expectation, config=config)
         session.compile(expectation, observation.launches, config)
         config += 1

@@ -27,6 +27,7 @@ from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
+from kerneltruth.oracle.rehearsal import rehearse
 from kerneltruth.oracle.rounds import SecondRoundBegun, evaluate_rounds
 from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
@@ -274,7 +275,7 @@ def _compile_ahead(session: CandidateSession, task: Task) -> None:
     """Compile into the candidate's cache what will be timed."""
     if session.candidate.language == "triton":
         calls = (rehearsal_arguments(task, case) for case in timed_cases(task))
-        session.rehearse(calls, budget_s=REHEARSAL_S)
+        rehearse(session.session, calls, budget_s=REHEARSAL_S)
 
 
 def without_diagnosis(attempt: Attempt) -> str:

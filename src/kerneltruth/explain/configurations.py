@@ -27,11 +27,12 @@ class Tried:
 def configurations(inquiry: Inquiry) -> str:
     """Return a sentence about the wrong configurations; empty where there is one, or all are."""
     session, failure = inquiry.session, inquiry.failure
-    if session.configs < 2:
+    configs = session.launches.configs
+    if configs < 2:
         return ""
     expectation = session.cache.get(session.task, failure.case)
     # The failure's own first: it must be among those asked.
-    numbers = sorted(range(session.configs), key=lambda n: n != failure.config % session.configs)
+    numbers = sorted(range(configs), key=lambda n: n != failure.config % configs)
     tried: list[Tried] = []
     for number in numbers[:MOST_ASKED]:
         if tried and inquiry.late:
@@ -40,7 +41,7 @@ def configurations(inquiry: Inquiry) -> str:
         constants = _tuned(observation.launches)
         wrong = outcome_of(ruling.verdict) in ("broken", "refused")
         tried.append(Tried(number=number, constants=constants, wrong=wrong))
-    return sentence(tried, session.configs)
+    return sentence(tried, configs)
 
 
 def sentence(tried: Sequence[Tried], configs: int) -> str:

@@ -108,7 +108,7 @@ def diagnose(
             clock=time.monotonic,
             first_s=effort.first_s,
         ),
-        blocks=sorted(inquiry.session.blocks),
+        blocks=sorted(inquiry.session.launches.blocks),
     )
     if isinstance(failure.verdict, Failed) and again is not None:
         drawn = next((c for c in reversed(shrunk.trail) if not c.literals), failure.case)
@@ -153,7 +153,7 @@ def _explain(
             for name, t in expectation.inputs.tensors.items()
             if t is not None and name != OUT
         },
-        blocks=tuple(sorted(session.blocks)),
+        blocks=tuple(sorted(session.launches.blocks)),
         reduced=reduced,
         siblings=(*siblings_of(others), *inquiry.siblings),
         output=_named(failure.verdict, values) if len(expectation.outputs) > 1 else None,

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
@@ -21,47 +19,38 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Headers
 from kerneltruth.documents.verdict import (
     CompileError,
-    Failed,
     Hack,
     Passed,
-    UnsupportedHere,
     Verdict,
 )
-from kerneltruth.oracle.arguments import USUAL, Surroundings, contents_of, poison_of
+from kerneltruth.oracle.arguments import USUAL, LaidOut, Surroundings, contents_of, poison_of
 from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.gradients import differentiated, judged_as
-from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, changed_later, rule
+from kerneltruth.oracle.judge import Ruling, changed_later, rule, without_return
+from kerneltruth.oracle.launches_seen import LaunchesSeen
+from kerneltruth.oracle.model_weights import ModelWeights
 from kerneltruth.oracle.suspicion import Traces
 from kerneltruth.oracle.target_compiler import COMPILING_S, TargetCompiler
-from kerneltruth.runner.arguments import Argument, ScalarArgument
-from kerneltruth.runner.candidate import Candidate, returns_value
+from kerneltruth.runner.arguments import Argument
+from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child.models import CONSTRUCTED
-from kerneltruth.runner.child.weight_places import NO_PLACE
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.observation import KernelWork, Launch, Observation
-from kerneltruth.runner.protocol import Rehearse, Rows
+from kerneltruth.runner.observation import Launch, Observation
+from kerneltruth.runner.protocol import EarlierContents, Rows
 from kerneltruth.runner.session import Session
-from kerneltruth.runner.source_numbers import block_sizes, thresholds
-from kerneltruth.runner.timing.messages import Supply
+from kerneltruth.runner.source_numbers import thresholds
 from kerneltruth.tasks.spec import Task
 
 if TYPE_CHECKING:
     from kerneltruth.oracle.eager_checks import EagerChecks
 
-MAX_CONFIGS = 64
-# Looking for launches of CUDA C++ takes milliseconds a call.
-COUNTED_CALLS = 8
 # Seconds of a call whose kernels do nothing.
 IDLE_S = 5.0
-# A rehearsal's share of the device's memory; judging needs the rest.
-SPARE = 0.25
 # How many bytes wrong results may exceed the expected ones by and still be compared.
 SPARE_BYTES = 64 * 2**20
-# Outcomes of a rehearsal that leave its child usable for the next one.
-_GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
 
 class OutOfTime(Exception):
@@ -101,19 +90,14 @@ class CandidateSession:
         self.eager_checks = eager_checks
         # By identity of the case and number of the configuration.
         self.examined: tuple[tuple[str, int], Ruling] | None = None
-        # The first call that launches an own kernel, else the first call: its work, and its case.
-        self.work: tuple[KernelWork, Case] | None = None
-        self._counted = 0
         self._traces = Traces()
         self._last: tuple[Expectation, Verdict] | None = None
         self._lean = False
         self.targets = TargetCompiler(task, candidate, runner, cache.layouts)
-        self.blocks: set[int] = set(block_sizes(candidate.source))
+        self.launches = LaunchesSeen(candidate)
         self.thresholds = thresholds(candidate.source)
-        self.configs = 1
         self.until = math.inf
-        # Why the model is judged with the weights that its constructor draws; None if it is not.
-        self.own_weights: str | None = None
+        self.weights = ModelWeights(task)
         self._run: Session | None = None
 
     def __enter__(self) -> CandidateSession:
@@ -134,7 +118,8 @@ class CandidateSession:
     def begin_again(self) -> None:
         """Leave the next call to a fresh child, and forget what earlier ones have shown of work."""
         self.close()
-        self.work, self.examined, self._counted = None, None, 0
+        self.examined = None
+        self.launches.forget_work()
         self._traces = Traces()
 
     def traces(self) -> Traces:
@@ -202,15 +187,52 @@ class CandidateSession:
         usual_s = min(self.deadline_s, IDLE_S) if around.idle else within * self.deadline_s
         deadline_s = self._allowed(usual_s)
         self.loaded()
-        assert self._run is not None
-        laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, around)
-        contents = tuple(
-            contents_of(self.cache.layouts.of(self.task, expectation.case, inputs, around), laid)
-            for inputs in earlier
-        )
+        laid = self._laid(expectation, expectation.inputs, around)
+        before = tuple(contents_of(self._laid(expectation, i, around), laid) for i in earlier)
         sent = self._clock()
-        observation = self._run.call(
+        observation = self._observed(
+            expectation,
             laid.arguments,
+            around,
+            config=config,
+            earlier=before,
+            in_sight=in_sight,
+            deadline_s=deadline_s,
+        )
+        waited_s, arrays = self._clock() - sent, self.candidate.language == "numpy"
+        claim = false_claim(observation, waited_s=waited_s, arrays=arrays)
+        if observation.ended == "timeout" and deadline_s < usual_s:
+            raise OutOfTime
+        self._note(observation, expectation.case, around)
+        observation = self._not_excused(self.seen(observation), laid.arguments)
+        ruling = self._ruling(expectation, laid.placed, observation)
+        if claim is not None:
+            ruling = replace(ruling, verdict=claim)
+        self._last = expectation, ruling.verdict
+        usual = around == USUAL and not (earlier or self.task.random)
+        if usual and isinstance(ruling.verdict, Passed):
+            self._traces.of_result(f"{expectation.case.identity} {config}", ruling.outputs)
+        return ruling, observation, laid.placed
+
+    def _laid(self, expectation: Expectation, inputs: Inputs, around: Surroundings) -> LaidOut:
+        return self.cache.layouts.of(self.task, expectation.case, inputs, around)
+
+    def _observed(
+        self,
+        expectation: Expectation,
+        arguments: Sequence[Argument],
+        around: Surroundings,
+        *,
+        config: int,
+        earlier: tuple[EarlierContents, ...],
+        in_sight: bool,
+        deadline_s: float,
+    ) -> Observation:
+        """Have the loaded child make a call."""
+        assert self._run is not None
+        counts = self.launches.may_show_work
+        return self._run.call(
+            arguments,
             poison=poison_of(expectation.case, 0),
             small_poison=around.small_poison,
             small_guards=around.small_guards,
@@ -218,35 +240,26 @@ class CandidateSession:
             draw=around.draw,
             reused=around.reused,
             gradients_of=self._gradients_of(expectation.case),
-            earlier=contents,
+            earlier=earlier,
             in_sight=in_sight,
-            kernels="idle" if around.idle else "count" if self._is_to_count else "run",
+            kernels="idle" if around.idle else "count" if counts else "run",
             most=_most(expectation),
             deadline_s=deadline_s,
         )
-        claim = false_claim(
-            observation,
-            waited_s=self._clock() - sent,
-            arrays=self.candidate.language == "numpy",
-        )
-        if observation.ended == "timeout" and deadline_s < usual_s:
-            raise OutOfTime
-        self._note(observation, expectation.case, around)
-        observation = self._not_excused(self.seen(observation), laid.arguments)
+
+    def _ruling(
+        self, expectation: Expectation, placed: dict[str, Placed], observation: Observation
+    ) -> Ruling:
+        assert self._run is not None
         ruling = rule(
             judged_as(self.task, expectation.case),
             expectation,
-            laid.placed,
+            placed,
             observation,
             deadline_s=self.deadline_s,
             device=self._run.device,
         )
-        ruling = self._plainly(ruling) if claim is None else replace(ruling, verdict=claim)
-        self._last = expectation, ruling.verdict
-        usual = around == USUAL and not (earlier or self.task.random)
-        if usual and isinstance(ruling.verdict, Passed):
-            self._traces.of_result(f"{expectation.case.identity} {config}", ruling.outputs)
-        return ruling, observation, laid.placed
+        return without_return(ruling, self.candidate)
 
     def changed_later(self) -> tuple[Expectation, Hack] | None:
         """The last call and the verdict on it, if its memory has changed since it was right."""
@@ -258,17 +271,9 @@ class CandidateSession:
 
     def _note(self, observation: Observation, case: Case, around: Surroundings) -> None:
         """Keep what a call shows beside its result."""
-        counted = None if around.idle else observation.work
-        self._counted += counted is not None
-        if counted is not None and (self.work is None or counted.own):
-            self.work = counted, case
+        self.launches.note(observation, case, idle=around.idle)
         self._lean |= observation.lean
         self._traces.of_call(observation)
-        for launch in observation.launches:
-            self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
-            self.blocks.update(
-                v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
-            )
 
     def _allowed(self, usual_s: float) -> float:
         """Return the seconds that a call may take.
@@ -305,42 +310,10 @@ class CandidateSession:
             deadline_s=deadline_s,
         )
 
-    @property
-    def _is_to_count(self) -> bool:
-        """Whether the next call may be the first that runs a kernel of its own."""
-        language = self.candidate.language
-        may_launch = language == "triton" or (language == "cuda" and self._counted < COUNTED_CALLS)
-        return self.work is None or (may_launch and not self.work[0].own)
-
     def _gradients_of(self, case: Case) -> tuple[str, ...]:
         if not self.task.wants_gradients(case.settings):
             return ()
         return tuple(spec.name for spec in differentiated(self.task, case))
-
-    def keeps_its_weights(self, case: Case, verdict: Verdict) -> bool:
-        """Whether a call shows that the model has no place for the judge's weights.
-
-        From then on its constructor draws them, as in KernelBench: the reference's constructor
-        draws the same weights from the same seed.
-        """
-        beyond = self.task.beyond(case.settings) is not None
-        if self.own_weights is not None or beyond or not isinstance(verdict, UnsupportedHere):
-            return False
-        if verdict.reason.startswith(NO_PLACE):
-            self.own_weights = verdict.reason
-        return self.own_weights is not None
-
-    def as_taken(self, case: Case) -> Case | None:
-        """The case, without weights if the model keeps its own; None if the model has no such case.
-
-        These are drawn in float32, and KernelBench asks for no other dtype.
-        """
-        if self.own_weights is None:
-            return case
-        if case.dtype not in self.task.dtypes:
-            return None
-        weights = (spec.name for spec in self.task.tensors if spec.kind == "weight")
-        return structs.replace(case, absent=(*case.absent, *weights))
 
     def cannot_take(self, expectation: Expectation) -> str | None:
         """Why the candidate's language has no such inputs, judged without a call."""
@@ -363,19 +336,6 @@ class CandidateSession:
             return observation
         return replace(observation, ended="raised")
 
-    def _plainly(self, ruling: Ruling) -> Ruling:
-        """Say so in the ruling if the source ends before it returns anything."""
-        verdict = ruling.verdict
-        if not isinstance(verdict, Failed) or not verdict.detail.startswith(RETURNED_NOTHING):
-            return ruling
-        if returns_value(self.candidate.source, self.candidate.entry):
-            return ruling
-        detail = (
-            f"{verdict.detail}: the source never returns a value: {self.candidate.entry} has no "
-            "return statement with a value"
-        )
-        return replace(ruling, verdict=structs.replace(verdict, detail=detail))
-
     def run(
         self, case: Case, inputs: Inputs, *, poison: int = 0
     ) -> tuple[Observation, dict[str, Placed]]:
@@ -392,29 +352,6 @@ class CandidateSession:
             laid.arguments, poison=poison_of(case, poison), deadline_s=deadline_s
         )
         return observation, laid.placed
-
-    def rehearse(
-        self, calls: Iterable[Sequence[Supply | ScalarArgument]], *, budget_s: float
-    ) -> None:
-        """Make calls so that they compile into the candidate's cache, in all configurations.
-
-        Stop when the child is lost, or when the seconds for all calls are spent. The rest is
-        compiled when needed.
-        """
-        end = time.monotonic() + budget_s
-        for arguments in calls:
-            config, configs = 0, 1
-            while config < configs:
-                left_s = end - time.monotonic()
-                if left_s <= 0:
-                    return
-                rehearsal = Rehearse(arguments=tuple(arguments), config=config, spare=SPARE)
-                seen = self.session.request(rehearsal, deadline_s=left_s)
-                if seen.ended not in _GOES_ON:
-                    return
-                launched = [min(launch.configs, MAX_CONFIGS) for launch in seen.launches]
-                configs = max([configs, *launched])
-                config += 1
 
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int

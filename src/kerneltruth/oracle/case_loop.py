@@ -9,7 +9,6 @@ from itertools import chain, islice
 from msgspec.structs import replace
 
 from kerneltruth.cases.promised import domain_of
-from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, KernelFact
@@ -24,17 +23,12 @@ from kerneltruth.documents.verdict import (
     Void,
     is_bad,
 )
-from kerneltruth.oracle.again import (
-    drawn_alike,
-    kept_from_before,
-    kept_from_others,
-)
+from kerneltruth.oracle.again import drawn_alike, kept_from_others
 from kerneltruth.oracle.blame import Blame
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.counts_by_obligation import ALWAYS_TRIED, CountsByObligation
 from kerneltruth.oracle.decide import Facts, deciding_failure
 from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.open_parts import is_over, open_part
@@ -47,11 +41,8 @@ from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.oracle.tally import Tally
 from kerneltruth.oracle.worst_element import everywhere
 
-CONFIGS_ON_FIRST_CASE = 8
 # Try at most this many other cases in place of one that could not be judged.
 INSTEAD = 8
-# Recipes for published values that no bound can judge, such as those of a constant output.
-OTHER_VALUES = ("normal", "uniform")
 # Stop after this many calls that do not return.
 HANGS = 2
 
@@ -66,10 +57,11 @@ class CaseLoop:
 
     def __init__(self, session: CandidateSession, plan: Plan) -> None:
         self.tally = Tally()
-        published = _published(session, plan)
         self._session = session
         self._plan = plan
-        self._begin_from(published)
+        self._begin_from(
+            session.cache.published(session.task, seed=plan.seed, device=session.runner.device)
+        )
         # By identity of the case and number of the configuration.
         self._outcomes: dict[tuple[str, int], Outcome | None] = {}
         self._judged: set[tuple[str, int]] = set()
@@ -176,9 +168,9 @@ class CaseLoop:
         if self._pace.is_slow and (slow := self._pace.too_large(expectation)) is not None:
             self._leave_out(case, slow)
             return
-        for config in _configs(session, count):
+        for config in session.launches.configs_of(count):
             judgement, simplest = self._judge_one(expectation, config)
-            if session.keeps_its_weights(case, judgement.verdict):
+            if session.weights.become_own(case, judgement.verdict):
                 return
             verdict = judgement.verdict
             if isinstance(verdict, UnsupportedHere) and is_too_large(verdict):
@@ -230,7 +222,7 @@ class CaseLoop:
     def _call_again(self, first: Expectation) -> Iterator[Judgement]:
         """Call right cases again: only that shows some faults."""
         session = self._session
-        kept = self._kept(first)
+        kept = self._right.state_kept(session)
         if isinstance(kept, Failed):
             yield self._counted(of_several_calls(first, kept), first.case, first.case)
             return
@@ -243,20 +235,6 @@ class CaseLoop:
             yield self._counted(of_several_calls(drawn, same), drawn.case, drawn.case)
         self.counts.add_repeated(1)
 
-    def _kept(self, first: Expectation) -> Failed | Expectation | None:
-        """What shows that calls leave state behind; see `again.kept_from_before`."""
-        session = self._session
-        followed = follows(session, first)
-        if isinstance(followed, Expectation):
-            return followed
-        if followed is False:
-            # The state that the cases left ended with their child.
-            for right in self._right.kept:
-                session.call(right)
-        models = session.eager_checks is not None
-        kept = kept_from_before(session, first, models=models, other_values=not followed)
-        return kept if kept is not None or followed else not_following(session, first)
-
     def _cases(self) -> Iterator[Case]:
         """The published inputs, then the rest with the block sizes that their launch shows."""
         session, plan = self._session, self._plan
@@ -266,21 +244,21 @@ class CaseLoop:
             published = next(generate(session.task, count=1, device=device, **plan.chosen()), None)
         if published is not None:
             yield published
-            if session.own_weights is not None and (again := session.as_taken(published)):
+            if session.weights.own is not None and (again := session.weights.as_taken(published)):
                 yield again
         dealt = session.cache.deals.deal(
             session.task,
             plan,
             self.counts.published,
             device=device,
-            blocks=tuple(sorted(session.blocks)),
+            blocks=tuple(sorted(session.launches.blocks)),
             thresholds=session.thresholds,
         )
         # Configurations of the first case may have taken the number of cases by themselves.
         self._total = max(dealt.total, self.tally.cases + len(dealt.firsts) * plan.grows)
         waiting = chain(dealt.firsts, self._instead(dealt.others), dealt.others)
         for case in waiting:
-            if case.identity not in self._called and (taken := session.as_taken(case)):
+            if case.identity not in self._called and (taken := session.weights.as_taken(case)):
                 yield taken
 
     def _instead(self, waiting: Sequence[Case]) -> Iterator[Case]:
@@ -400,31 +378,10 @@ class CaseLoop:
         return ruling, verdict
 
 
-def _published(session: CandidateSession, plan: Plan) -> Case:
-    """Return the published inputs; with other values of their size if no bound can judge theirs."""
-    published = published_case(session.task, seed=plan.seed, device=session.runner.device)
-    for recipe in (published.recipe, *OTHER_VALUES):
-        case = replace(published, recipe=recipe)
-        expectation = session.cache.get(session.task, case)
-        if expectation.unrefereeable is None and expectation.invalid is None:
-            return case
-    return published
-
-
 def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     if expectation.invalid is not None:
         return f"the operator rejects the case: {expectation.invalid}"
     return session.cannot_take(expectation)
-
-
-def _configs(session: CandidateSession, count: int) -> Iterator[int]:
-    """Which configurations of an autotuned kernel a case runs under; cases take turns.
-
-    Their number is known only after the first call, so the first case takes the others afterwards.
-    """
-    yield count % session.configs
-    if count == 0:
-        yield from range(1, min(session.configs, CONFIGS_ON_FIRST_CASE))
 
 
 def _kind(verdict: Verdict) -> str:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import (
     Attempt,
@@ -57,12 +59,19 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     """
     start = time.monotonic()
     loop = CaseLoop(session, plan)
-    tally = loop.tally
     not_loaded = load_verdict(session)
     if not_loaded is None:
         for judgement in loop.judgements():
             yield CaseJudged(judgement=judgement)
-    facts = loop.facts(not_loaded)
+    attempt = _attempt(session, plan, loop, not_loaded)
+    yield AttemptEnded(attempt=structs.replace(attempt, seconds=time.monotonic() - start))
+
+
+def _attempt(
+    session: CandidateSession, plan: Plan, loop: CaseLoop, not_loaded: Verdict | None
+) -> Attempt:
+    """All that the cases came to, with the verdict."""
+    tally, facts = loop.tally, loop.facts(not_loaded)
     failure = deciding_failure(facts.failures)
     if failure is not None and not tally.failed:
         tally.count_form()
@@ -76,32 +85,29 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     tries_large = plan.large and not_loaded is None
     large = large_outcome(session, plan, verdict, profile) if tries_large else None
     profile |= {} if large is None else large.noted(profile)
-    yield AttemptEnded(
-        attempt=Attempt(
-            task=session.task.key,
-            candidate=session.candidate.ref,
-            torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
-            verdict=decide(replace(facts, kernel=kernel)) if plan.require_kernel else verdict,
-            contract=plan.contract,
-            cases=tally.cases,
-            failed=tally.failed,
-            declined=tuple(tally.declined),
-            unrefereeable=dict(tally.unrefereeable),
-            skipped=dict(tally.skipped),
-            failure=failure,
-            binaries=tuple(model_of(BinaryRecord, b) for b in session.targets.binaries),
-            worst_ratio=tally.worst,
-            seconds=time.monotonic() - start,
-            dtypes=tally.dtypes,
-            headers=session.headers,
-            own_weights=session.own_weights,
-            void=dict(tally.void),
-            interface=notes,
-            profile=profile,
-            hazards=hazards(profile, notes) | ({} if large is None else large.hazard),
-            score=0.0 if isinstance(verdict, Hack) else score(profile),
-            kernel=fact,
-        )
+    return Attempt(
+        task=session.task.key,
+        candidate=session.candidate.ref,
+        torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
+        verdict=decide(replace(facts, kernel=kernel)) if plan.require_kernel else verdict,
+        contract=plan.contract,
+        cases=tally.cases,
+        failed=tally.failed,
+        declined=tuple(tally.declined),
+        unrefereeable=dict(tally.unrefereeable),
+        skipped=dict(tally.skipped),
+        failure=failure,
+        binaries=tuple(model_of(BinaryRecord, b) for b in session.targets.binaries),
+        worst_ratio=tally.worst,
+        dtypes=tally.dtypes,
+        headers=session.headers,
+        own_weights=session.weights.own,
+        void=dict(tally.void),
+        interface=notes,
+        profile=profile,
+        hazards=hazards(profile, notes) | ({} if large is None else large.hazard),
+        score=0.0 if isinstance(verdict, Hack) else score(profile),
+        kernel=fact,
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
+from msgspec import structs
 
 from kerneltruth.cases.materialize import Inputs, materialize, with_out
+from kerneltruth.cases.published import published_case
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.arguments import Layouts
@@ -24,6 +26,9 @@ from kerneltruth.oracle.right_results import (
     few_right_results,
 )
 from kerneltruth.tasks.spec import Task
+
+# Recipes for published values that no bound can judge, such as those of a constant output.
+OTHER_VALUES = ("normal", "uniform")
 
 
 def expect(task: Task, case: Case, policy: Policy) -> Expectation:
@@ -129,6 +134,16 @@ class ExpectationCache:
         made = self._recent.get(case.identity, lambda: expect(task, case, self.policy))
         # Strategy and domain are no part of the identity, so the cached case may differ in them.
         return made if made.case == case else replace(made, case=case)
+
+    def published(self, task: Task, *, seed: int, device: str) -> Case:
+        """The published inputs; with other values of their size if no bound can judge theirs."""
+        published = published_case(task, seed=seed, device=device)
+        for recipe in (published.recipe, *OTHER_VALUES):
+            case = structs.replace(published, recipe=recipe)
+            expectation = self.get(task, case)
+            if expectation.unrefereeable is None and expectation.invalid is None:
+                return case
+        return published
 
 
 def _bytes(expectation: Expectation) -> int:

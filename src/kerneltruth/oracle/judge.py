@@ -29,6 +29,7 @@ from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.stats import Difference
+from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.observation import Access, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Claim, Task
 
@@ -113,6 +114,20 @@ def rule(
     if broken is None:
         ruling = replace(ruling, verdict=changed_later(observation, ruling.verdict))
     return replace(ruling, interface=returned.interface)
+
+
+def without_return(ruling: Ruling, candidate: Candidate) -> Ruling:
+    """The ruling, which says so if the source ends before it returns anything."""
+    verdict = ruling.verdict
+    if not isinstance(verdict, Failed) or not verdict.detail.startswith(RETURNED_NOTHING):
+        return ruling
+    if returns_value(candidate.source, candidate.entry):
+        return ruling
+    detail = (
+        f"{verdict.detail}: the source never returns a value: {candidate.entry} has no return "
+        "statement with a value"
+    )
+    return replace(ruling, verdict=structs.replace(verdict, detail=detail))
 
 
 def _not_returned(observation: Observation, *, core: bool, deadline_s: float) -> Verdict:

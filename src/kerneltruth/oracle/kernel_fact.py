@@ -45,9 +45,9 @@ def kernel_fact(
 
     The candidate's cases have been judged; it was right in those given.
     """
-    if session.work is None:
+    if session.launches.work is None:
         return None
-    work, case = session.work
+    work, case = session.launches.work
     seen = work.seen and not _may_bring_kernels(session.candidate)
     own = work.own / work.launches if seen and work.launches else None
     fact = KernelFact(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import KernelFact
-from kerneltruth.oracle.again import telling
+from kerneltruth.documents.verdict import Failed
+from kerneltruth.oracle.again import kept_from_before, telling
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.oracle.kernel_fact import kernel_fact
 from kerneltruth.oracle.obligations import departures
 
@@ -36,6 +38,23 @@ class RightCases:
     def telling(self) -> Expectation | None:
         """Return the one whose draws tell most; see `again.telling`."""
         return telling(self.kept)
+
+    def state_kept(self, session: CandidateSession) -> Failed | Expectation | None:
+        """What shows that calls leave state behind; see `again.kept_from_before`.
+
+        To be called where a case is kept.
+        """
+        first = self.kept[0]
+        followed = follows(session, first)
+        if isinstance(followed, Expectation):
+            return followed
+        if followed is False:
+            # The state that the cases left ended with their child.
+            for right in self.kept:
+                session.call(right)
+        models = session.eager_checks is not None
+        kept = kept_from_before(session, first, models=models, other_values=not followed)
+        return kept if kept is not None or followed else not_following(session, first)
 
     def kernel_fact(
         self, session: CandidateSession, published: Case, *, required: bool

@@ -18,8 +18,8 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     UnsupportedHere,
 )
-from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
+from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.runner.observation import Binary, Launch, Observation
