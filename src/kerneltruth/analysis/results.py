@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT, Outcome
+from kerneltruth.clock.statistics.summary import Interval, Outcome, outcome
 from kerneltruth.documents.records import DtypeCount, Status
 from kerneltruth.documents.verdict import NOT_JUDGED
 
@@ -158,9 +158,8 @@ def _against(ratios: Sequence[Ratio]) -> Against:
         above += (math.log(r.high) - log) ** 2
     low = math.exp(centre - math.sqrt(below) / count)
     high = math.exp(centre + math.sqrt(above) / count)
-    room = 1.0 + MINIMUM_EFFECT
-    outcome: Outcome = "faster" if low > room else "slower" if high < 1 / room else "tie"
-    return Against(math.exp(centre), low, high, outcome)
+    interval = Interval(estimate=math.exp(centre), low=low, high=high)
+    return Against(interval.estimate, low, high, outcome(interval))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
-"""Compare a candidate with each baseline: the ratio of their times, and what it supports."""
+"""Compare a candidate with each baseline: the ratio of their times."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from kerneltruth.clock.integrity.suspicion import (
@@ -18,8 +17,6 @@ from kerneltruth.clock.integrity.suspicion import (
 from kerneltruth.clock.protocol.sides import Measurements, Side
 from kerneltruth.clock.statistics.summary import (
     Interval,
-    Outcome,
-    outcome,
     ratio_interval,
     time_interval,
 )
@@ -31,12 +28,15 @@ HOST_NOISE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A candidate against one baseline: baseline time over candidate time, and what that means."""
+    """A candidate against one baseline: baseline time over candidate time.
+
+    Attributes:
+        suspect: whether the judge's clock contradicts the candidate's; the ratio is by the judge's.
+    """
 
     baseline: str
     baseline_s: float
     ratio: Interval
-    outcome: Outcome
     suspect: bool = False
 
 
@@ -65,36 +65,23 @@ def comparisons(benchmark: Measurements, *, noise_floor: float | None) -> tuple[
                 baseline=side.name,
                 baseline_s=median(batch.per_call_s for batch in batches_of(benchmark, side.name)),
                 ratio=ratio,
-                outcome="tie" if suspect and ratio.estimate > 1 else outcome(ratio),
                 suspect=suspect,
             )
         )
     return tuple(found)
 
 
-def nearly_tied(found: Sequence[Comparison], near_tie: float) -> tuple[str, ...]:
-    """Baselines that are quicker or slower than the candidate by less than `near_tie`, in logs."""
-    return tuple(
-        s.baseline
-        for s in found
-        if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near_tie
-    )
-
-
-def confirmed(first: Comparison, second: Comparison) -> Comparison:
-    """Combine the results of two pairs of processes: a claim holds only if both make it.
+def of_both(one: Interval, other: Interval) -> Interval:
+    """Combine the ratios of two pairs of processes.
 
     The interval contains both of theirs, since neither includes the difference between processes.
     """
-    one, other = first.ratio, second.ratio
-    both = Interval(
+    return Interval(
         estimate=math.sqrt(one.estimate * other.estimate),
         low=min(one.low, other.low),
         high=max(one.high, other.high),
         level=one.level,
     )
-    same = first.outcome == second.outcome
-    return replace(first, ratio=both, outcome=first.outcome if same else "tie")
 
 
 def waits_for_hosts(benchmark: Measurements, side: Side) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
-from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
-from kerneltruth.engine.benchmark.shape_document import (
+from kerneltruth.engine.benchmark.measured_shape import (
     CONTRADICTED,
     HOST_BOUND,
     NOT_GRADED,
     PROCESSES_DIFFER,
 )
+from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 
 # A tie says that two copies are equal only as far as its interval reaches.
 WIDEST = 0.02

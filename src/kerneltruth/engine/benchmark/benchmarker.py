@@ -12,9 +12,10 @@ from functools import partial
 from msgspec import UNSET, structs
 
 from kerneltruth.cases.philox import derive, stream
-from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_tied
+from kerneltruth.clock.comparison import candidate_times, comparisons
 from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.integrity.suspicion import by_events
+from kerneltruth.clock.outcome import nearly_tied
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
@@ -22,21 +23,15 @@ from kerneltruth.clock.schedule.confirmation import resolve_suspicion
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
+from kerneltruth.engine.benchmark.candidate_document import Measured, concluded, times_of
+from kerneltruth.engine.benchmark.finished import FinishedBenchmark, finished
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
+from kerneltruth.engine.benchmark.measured_shape import MeasuredShape, measured_shape, retimed
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
-from kerneltruth.engine.benchmark.shape_document import (
-    FinishedBenchmark,
-    Measured,
-    concluded,
-    finished,
-    retimed,
-    shape_document,
-    times_of,
-)
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.engine.requests import result_of
 from kerneltruth.errors import lacks_memory
@@ -168,12 +163,12 @@ class Benchmarker:
             if child is not None:
                 self._ending = self._ends.submit(child.close)
         with self._spent.on("grading"):
-            shapes = [self._document(found) for found in measured.benchmarks]
+            shapes = [self._graded(found) for found in measured.benchmarks]
         document = times_of(measured, shapes, task_baselines, ready_s=self._ready_s)
         self._ready_s = 0.0
         task_baselines.spent.clear()
         if measured.times.outcome != "timed":
-            return document
+            return concluded(document, shapes)
         with self._spent.on("again"):
             shapes = self._look_again(shapes, [found.benchmark for found in measured.benchmarks])
         return structs.replace(
@@ -183,12 +178,13 @@ class Benchmarker:
             seconds=time.perf_counter() - began,
         )
 
-    def _document(self, found: FinishedBenchmark) -> ShapeTimes:
+    def _graded(self, found: FinishedBenchmark) -> MeasuredShape:
         """Grade a benchmark; if grading lacks memory, free what others hold and try again."""
-        document = shape_document(found, machine=self._machine)
-        if lacks_memory(document.graded.not_graded or "") and self.baseline_cache.free_memory():
-            return shape_document(found, machine=self._machine)
-        return document
+        shape = measured_shape(found, machine=self._machine)
+        not_graded = shape.times.graded.not_graded or ""
+        if lacks_memory(not_graded) and self.baseline_cache.free_memory():
+            return measured_shape(found, machine=self._machine)
+        return shape
 
     def _measure(
         self, task_baselines: TaskBaselines, candidate: Candidate, child: Session | None
@@ -232,8 +228,8 @@ class Benchmarker:
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
     def _look_again(
-        self, shapes: list[ShapeTimes], benchmarks: list[InterleavedBenchmark]
-    ) -> list[ShapeTimes]:
+        self, shapes: list[MeasuredShape], benchmarks: list[InterleavedBenchmark]
+    ) -> list[MeasuredShape]:
         with device_for_timing(self._runner.device), self.baseline_cache.background.batches():
             looks = zip(shapes, benchmarks, strict=True)
             return [retimed(*look, self._machine, wait_for_end=self._gone) for look in looks]

@@ -10,15 +10,17 @@ from scripted_sessions import GONE, ScriptedMemory
 
 from blank_documents import document
 from kerneltruth.cases.philox import stream
+from kerneltruth.clock.comparison import Comparison
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.clock.statistics.summary import Interval
 from kerneltruth.documents.model import plain
-from kerneltruth.documents.timing import BaselineTime, ShapeTimes
+from kerneltruth.documents.timing import ShapeTimes
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
-from kerneltruth.engine.benchmark.machine import Machine, NearLimit
-from kerneltruth.engine.benchmark.shape_document import retimed
+from kerneltruth.engine.benchmark.machine import BaselineNearLimit, Machine, NearLimit
+from kerneltruth.engine.benchmark.measured_shape import MeasuredBaseline, MeasuredShape, retimed
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -445,12 +447,16 @@ def test_a_baseline_without_buffers_is_not_timed_again(buffers):
     sides = [Side(name="candidate", child=None), Side(name="eager", child=None)]
     sides[1].buffers = buffers
     benchmark = Alone(None, sides=sides, inputs=None, effort=EFFORT, rng=stream(1, "again"))
-    beaten = document(ShapeTimes, baselines={"eager": document(BaselineTime, outcome="faster")})
+    twice = Comparison(
+        baseline="eager", baseline_s=2e-5, ratio=Interval(estimate=2.0, low=1.9, high=2.1)
+    )
+    beaten = MeasuredBaseline(first=twice, again=None, warm_us=None, limit=BaselineNearLimit())
+    measured = MeasuredShape(times=document(ShapeTimes), baselines={"eager": beaten})
     gone = []
-    shape = retimed(beaten, benchmark, Machine(), wait_for_end=lambda: gone.append(True))
+    shape = retimed(measured, benchmark, Machine(), wait_for_end=lambda: gone.append(True))
     assert gone == [True] * bool(buffers)
     assert benchmark.asked == [["eager"]] * bool(buffers)
-    assert ("alone" in plain(shape)) is bool(buffers)
+    assert ("alone" in plain(shape.times)) is bool(buffers)
 
 
 def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(benchmarker):

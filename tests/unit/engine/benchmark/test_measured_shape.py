@@ -4,14 +4,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec import structs
 
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Batch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.engine.benchmark.candidate_document import concluded
+from kerneltruth.engine.benchmark.finished import finished
 from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.measured_shape import measured_shape
 from kerneltruth.engine.benchmark.setup import TimingSetup
-from kerneltruth.engine.benchmark.shape_document import concluded, finished, shape_document
 from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.tasks.registry import find
 
@@ -64,8 +67,8 @@ def inputs():
 
 
 @pytest.fixture
-def document(inputs):
-    """The document of a candidate and a baseline that take so long."""
+def measured(inputs):
+    """A shape on which a candidate and a baseline take so long."""
 
     def make(
         candidate_s,
@@ -101,9 +104,15 @@ def document(inputs):
         if again_s is not None:
             blocks = [{"candidate": batches(again_s), "eager": batches(baseline_s)}] * 8
             found = replace(found, again=SimpleNamespace(**{**vars(benchmark), "blocks": blocks}))
-        return shape_document(found, machine=machine or Machine())
+        return measured_shape(found, machine=machine or Machine())
 
     return make
+
+
+@pytest.fixture
+def document(measured):
+    """The document of such a shape, by itself."""
+    return lambda *seconds, **more: measured(*seconds, **more).document()
 
 
 def test_a_quicker_candidate_is_faster(document):
@@ -120,11 +129,28 @@ def test_what_the_judges_clock_contradicts_is_suspect_and_not_faster(document):
     assert found.baselines["eager"].outcome == "tie"
 
 
-def test_a_candidate_that_is_suspect_on_one_shape_is_faster_on_none(document):
-    shapes = [document(1e-5, 2e-5, more_s=1e-5), document(1e-5, 2e-5), document(2e-5, 1e-5)]
+def test_a_candidate_that_is_suspect_on_one_shape_is_faster_on_none(measured):
+    shapes = [measured(1e-5, 2e-5, more_s=1e-5), measured(1e-5, 2e-5), measured(2e-5, 1e-5)]
     found = concluded(CandidateTimes(outcome="timed"), shapes)
     assert found.outcome == "timing_suspect"
     assert [s.baselines["eager"].outcome for s in found.shapes] == ["tie", "tie", "slower"]
+
+
+def test_a_candidate_that_failed_on_a_later_shape_keeps_what_earlier_ones_showed(measured):
+    failed = CandidateTimes(outcome="failed", detail="out of memory")
+    found = concluded(failed, [measured(1e-5, 2e-5, more_s=1e-5), measured(1e-5, 2e-5)])
+    assert (found.outcome, found.detail) == ("failed", "out of memory")
+    assert [s.baselines["eager"].outcome for s in found.shapes] == ["tie", "faster"]
+
+
+def test_a_wrong_result_on_one_shape_leaves_no_gain_on_another(measured):
+    right, other = measured(1e-5, 2e-5), measured(1e-5, 2e-5)
+    graded = structs.replace(right.times.graded, wrong=("call 7 is wrong",), not_graded=None)
+    wrong = replace(right, times=structs.replace(right.times, graded=graded))
+    found = concluded(CandidateTimes(outcome="timed"), [other, wrong])
+    assert found.outcome == "wrong"
+    assert found.detail.endswith(": call 7 is wrong")
+    assert [s.baselines["eager"].outcome for s in found.shapes] == ["tie", "tie"]
 
 
 @pytest.mark.parametrize(

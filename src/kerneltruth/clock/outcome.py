@@ -1,0 +1,93 @@
+"""The word on a candidate beside a baseline, `faster`, `tie` or `slower`, and what made it a tie.
+
+The rest of the clock and of the benchmark collects facts; only this module weighs them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from kerneltruth.clock.comparison import Comparison
+from kerneltruth.clock.statistics.summary import Outcome, outcome
+
+Doubt = Literal[
+    "timing_suspect",
+    "processes_differ",
+    "below_floor",
+    "not_graded",
+    "baseline_hindered",
+    "wrong",
+]
+# Flags of a shape that withdraw the word `faster`, the one that says most first.
+WITHDRAWING: tuple[Doubt, ...] = ("timing_suspect", "below_floor", "not_graded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeFacts:
+    """What is known of a candidate beside one baseline on one shape.
+
+    Attributes:
+        first: their comparison.
+        again: their comparison in other processes, if there was one.
+        flags: of the shape.
+        hindered: whether the baseline ran faster once the candidate was gone.
+        candidate: what holds of the candidate on some shape: `wrong` or `timing_suspect`.
+    """
+
+    first: Comparison
+    again: Comparison | None = None
+    flags: Collection[str] = ()
+    hindered: bool = False
+    candidate: Doubt | None = None
+
+
+class Conclusion(NamedTuple):
+    """The word, and the doubt that makes a tie of what the interval calls a difference."""
+
+    outcome: Outcome
+    doubt: Doubt | None = None
+
+
+def conclude(facts: OutcomeFacts) -> Conclusion:
+    """Conclude from what is known so far; a doubt turns a difference into a tie.
+
+    1. The interval supports the word. Nothing can turn a tie into a difference.
+    2. A gain that the judge's own clock contradicts is none. This comes before other processes,
+       which would contradict themselves in the same way.
+    3. A difference that other processes do not show lies between processes, in either direction.
+    4. `slower` stands: what is left can only flatter a candidate.
+    5. What is flagged on the shape withdraws `faster`.
+    6. So does a baseline that the candidate hindered, for this baseline.
+    7. So do wrong results, and times that contradict each other, on any shape: what a candidate did
+       once may have helped it elsewhere unseen. This comes last, since it says least of this shape.
+    """
+    supported = outcome(facts.first.ratio)
+    if supported == "tie":
+        return Conclusion("tie")
+    if supported == "faster" and facts.first.suspect:
+        return Conclusion("tie", "timing_suspect")
+    if facts.again is not None and conclude(OutcomeFacts(first=facts.again)).outcome != supported:
+        return Conclusion("tie", "processes_differ")
+    if supported == "slower":
+        return Conclusion("slower")
+    for doubt in WITHDRAWING:
+        if doubt in facts.flags:
+            return Conclusion("tie", doubt)
+    if facts.hindered:
+        return Conclusion("tie", "baseline_hindered")
+    if facts.candidate is not None:
+        return Conclusion("tie", facts.candidate)
+    return Conclusion("faster")
+
+
+def nearly_tied(found: Sequence[Comparison], near_tie: float) -> tuple[str, ...]:
+    """Baselines that are quicker or slower than the candidate by less than `near_tie`, in logs."""
+    return tuple(
+        s.baseline
+        for s in found
+        if abs(math.log(s.ratio.estimate)) < near_tie
+        and conclude(OutcomeFacts(first=s)).outcome != "tie"
+    )
