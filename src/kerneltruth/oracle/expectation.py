@@ -14,14 +14,8 @@ from kerneltruth.oracle import bounds
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.dtypes import DTYPES, is_float
 from kerneltruth.oracle.right_results import LARGE, SLACK, RightResults, count_elements
-from kerneltruth.oracle.stats import (
-    Difference,
-    compare,
-    compare_exact,
-    each_rejected,
-    rejects,
-    rejects_exact,
-)
+from kerneltruth.oracle.stats import Difference, compare, compare_exact
+from kerneltruth.oracle.wrong_elements import each_rejected, rejects, rejects_exact
 from kerneltruth.tasks.spec import Output, Task
 
 

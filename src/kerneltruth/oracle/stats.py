@@ -1,4 +1,4 @@
-"""Error statistics. Non-finite values are compared by parity first, and kept out of arithmetic."""
+"""Error statistics of an output; `wrong_elements` has the rule by which its elements are wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from kerneltruth.documents.records import ErrorStats
-from kerneltruth.oracle.dtypes import NAMES, all_finite, largest, ulp_distance
+from kerneltruth.oracle.dtypes import ulp_distance
+from kerneltruth.oracle.wrong_elements import Marks, mark, mark_exact
 
 # Larger outputs are compared in parts of this many elements.
 PART = 2**17
@@ -47,7 +48,7 @@ def compare(
     """
     if output.numel() > part:
         return _in_parts(output, reference, bound, rounded, part)
-    marks = _mark(output, reference, bound, rounded)
+    marks = mark(output, reference, bound, rounded)
     measured = _measured(output, rounded, reference, bound, marks)
     return Difference(
         wrong=marks.wrong,
@@ -66,10 +67,10 @@ def _in_parts(
 ) -> Difference:
     """The comparison of many elements, whose temporaries stay in the processor's caches."""
     flat = [t.expand(output.shape).reshape(-1) for t in (output, reference, bound, rounded)]
-    found: list[_Marks] = []
+    found: list[Marks] = []
     measured: list[_Measured] = []
     for got, wanted, allowed, nearest in zip(*(torch.split(t, part) for t in flat), strict=True):
-        marks = _mark(got, wanted, allowed, nearest)
+        marks = mark(got, wanted, allowed, nearest)
         found.append(replace(marks, finite=None, error=marks.error[:0]))
         measured.append(_measured(got, nearest, wanted, allowed, marks))
 
@@ -82,72 +83,6 @@ def _in_parts(
         inf_parity=whole([m.inf_parity for m in found]),
         stats=_statistics(measured, output.shape),
     )
-
-
-def rejects(
-    output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, *, rounded: torch.Tensor
-) -> bool:
-    """Whether `compare` would find anything wrong, without the statistics."""
-    error = (output.to(torch.float64) - reference).abs()
-    # A finite error says that both sides are finite; then only the rounding may have overflowed.
-    over = (error > bound) & (error < torch.inf) & (rounded.to(torch.float64).abs() < torch.inf)
-    return bool(over.any()) or bool(_mark(output, reference, bound, rounded).wrong.any())
-
-
-def each_rejected(
-    outputs: Sequence[torch.Tensor],
-    reference: torch.Tensor,
-    bound: torch.Tensor,
-    *,
-    rounded: torch.Tensor,
-) -> bool:
-    """Whether each of some outputs exceeds its bound somewhere; if not, ask `rejects` of each."""
-    error = (torch.stack(tuple(outputs)).to(torch.float64) - reference).abs()
-    over = (error > bound) & (error < torch.inf) & (rounded.to(torch.float64).abs() < torch.inf)
-    return bool(over.reshape(len(over), -1).any(1).all())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Marks:
-    """What `compare` finds of each element; `finite` is None where all elements are."""
-
-    wrong: torch.Tensor
-    nan_parity: torch.Tensor
-    inf_parity: torch.Tensor
-    finite: torch.Tensor | None
-    error: torch.Tensor
-
-
-def _mark(
-    output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, rounded: torch.Tensor
-) -> _Marks:
-    got = output.to(torch.float64)
-    want = rounded.to(torch.float64)
-    error = (got - reference).abs()
-    if all_finite(error) and all_finite(want.abs()):
-        none = torch.zeros(error.shape, dtype=torch.bool)
-        return _Marks(error > bound, none, none, None, error)
-    finite = torch.isfinite(got) & torch.isfinite(want) & torch.isfinite(reference)
-    unsettled = torch.isinf(bound)
-    nan_parity = (torch.isnan(got) != torch.isnan(want)) & ~unsettled
-    inf_parity = (torch.isinf(got) | torch.isinf(want)) & (got != want) & ~nan_parity & ~unsettled
-    inf_parity &= ~(torch.isnan(got) & torch.isnan(want))
-    if bool(inf_parity.any()):
-        inf_parity &= ~_at_the_overflow_edge(got, reference, bound, NAMES[output.dtype])
-    # An infinite bound stays infinite, so an unsettled element exceeds nothing.
-    error = torch.where(finite, error, torch.zeros_like(reference))
-    wrong = (error > bound) | nan_parity | inf_parity
-    return _Marks(wrong, nan_parity, inf_parity, finite, error)
-
-
-def _at_the_overflow_edge(
-    got: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, dtype: str
-) -> torch.Tensor:
-    """Elements so near the largest finite value that rounding decides between it and infinity."""
-    top = largest(dtype)
-    near = torch.isfinite(reference) & (reference.abs() + bound >= top)
-    near &= reference.abs() - bound <= top * (1 + 2.0**-7)
-    return near & (torch.sign(got) == torch.sign(reference))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,7 +110,7 @@ def _measured(
     rounded: torch.Tensor,
     reference: torch.Tensor,
     bound: torch.Tensor,
-    marks: _Marks,
+    marks: Marks,
 ) -> _Measured:
     finite = marks.finite
     exceeding = int(marks.wrong.sum())
@@ -272,22 +207,13 @@ def _index_of(parts: Sequence[_Measured], shape: Sequence[int]) -> tuple[int, ..
     return tuple(map(int, np.unravel_index(flat, tuple(shape))))
 
 
-def rejects_exact(
-    output: torch.Tensor, reference: torch.Tensor, slack: torch.Tensor | None
-) -> bool:
-    """Whether `compare_exact` would find anything wrong, without the statistics."""
-    difference = (output.to(torch.float64) - reference.to(torch.float64)).abs()
-    return bool((difference > (0 if slack is None else slack)).any())
-
-
 def compare_exact(
     output: torch.Tensor, reference: torch.Tensor, slack: torch.Tensor | None
 ) -> Difference:
     """Compare an integer or bool output; `slack` is the distance that admissible ones show."""
-    difference = (output.to(torch.float64) - reference.to(torch.float64)).abs()
+    marks = mark_exact(output, reference, slack)
+    wrong, difference = marks.wrong, marks.error
     allowed = torch.zeros_like(difference) if slack is None else slack
-    wrong = difference > allowed
-    none = torch.zeros_like(wrong)
     exceeding = int(wrong.sum())
     over, at = _worst(difference, allowed, wrong, exceeding)
     part = _Measured(
@@ -304,4 +230,6 @@ def compare_exact(
         mean_abs=float(difference.mean()) if difference.numel() else None,
         worst_index=_index_of([part], output.shape),
     )
-    return Difference(wrong=wrong, nan_parity=none, inf_parity=none, stats=stats)
+    return Difference(
+        wrong=wrong, nan_parity=marks.nan_parity, inf_parity=marks.inf_parity, stats=stats
+    )
