@@ -1,4 +1,4 @@
-"""Whose weights a model is judged with: the judge's, or those that its constructor draws."""
+"""The weights that a model is judged with: the judge's, or those that its constructor draws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kerneltruth.tasks.spec import Task
 
 
 class ModelWeights:
-    """Whose weights a candidate is judged with.
+    """The weights that a candidate is judged with.
 
     Attributes:
         own: why they are those that its constructor draws; None if they are the judge's.
