@@ -70,7 +70,9 @@ from kerneltruth.suites.flashinfer.trace import read_traces
 from kerneltruth.suites.flashinfer.workload import read_workloads
 from kerneltruth.suites.gpuemu.corpus import read_corpus
 from kerneltruth.suites.gpumode.problem import read_problems as read_gpumode_problems
-from kerneltruth.suites.kernelbench.problem import read_problems as read_kernelbench_problems
+from kerneltruth.suites.kernelbench.published_problems import (
+    read_problems as read_kernelbench_problems,
+)
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import find

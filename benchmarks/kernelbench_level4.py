@@ -24,7 +24,8 @@ from machine import device_of, facts, parser, publish, table
 from kerneltruth.documents.model import Model, parse
 from kerneltruth.documents.runs import RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TaskProof
-from kerneltruth.suites.kernelbench.problem import Problem, read_problems
+from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.suites.kernelbench.published_problems import read_problems
 
 TANH = """\
         self.config = copy.deepcopy(config)

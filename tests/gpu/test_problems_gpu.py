@@ -15,7 +15,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import cache_folder
 from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.kernelbench.arguments import SIZES
-from kerneltruth.suites.kernelbench.problem import read_problems
+from kerneltruth.suites.kernelbench.published_problems import read_problems
 from kerneltruth.suites.kernelbench.suite import KernelBench
 from kerneltruth.suites.pytorch import own_function
 from kerneltruth.tasks.registry import find

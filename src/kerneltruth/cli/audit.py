@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -68,7 +69,7 @@ def audit(
     """Judge the built-in corpus, and run the peers' checks on the same kernels."""
     given = locals()
     if exploits:
-        raise typer.Exit(_exploits(given))
+        raise typer.Exit(_exploits(given, seed=seed, as_json=as_json))
     from kerneltruth.engine.requests import AuditRequest
     from kerneltruth.engine.start import run
 
@@ -83,7 +84,7 @@ def audit(
     raise typer.Exit(_show(options.follow(run(request), quiet=as_json), as_json))
 
 
-def _exploits(given: dict[str, Any]) -> int:
+def _exploits(given: Mapping[str, object], *, seed: int | None, as_json: bool) -> int:
     """Try the exploits of the corpus, print the document, and return the exit code.
 
     Raises:
@@ -97,10 +98,10 @@ def _exploits(given: dict[str, Any]) -> int:
         if given[name] is not None:
             option = "budget" if name == "budget_s" else name
             raise UserError(f"--{option}: does not go with --exploits; leave one of them out")
-    seed = options.settled_seed(given["seed"], None)
-    request = options.request(ExploitsRequest, given, seed=seed)
-    document = options.follow(run(request), quiet=given["as_json"])
-    options.show_document(document, exploits_view, given["as_json"])
+    settled = options.settled_seed(seed, None)
+    request = options.request(ExploitsRequest, given, seed=settled)
+    document = options.follow(run(request), quiet=as_json)
+    options.show_document(document, exploits_view, as_json)
     return exit_codes.of_exploits(document)
 
 

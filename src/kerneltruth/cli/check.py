@@ -72,9 +72,16 @@ def check(
 
     file, *others = paths
     several = bool(others) or (file.is_dir() and not names_module(entry))
-    which = {} if several else options.given_source(file, entry)
+    source = options.GivenSource(file=file, entry=entry)
+    if not several:
+        source = options.given_source(file, entry)
     request = options.request(
-        CheckRequest, {**given, "file": file}, **which, seed=options.settled_seed(seed, out)
+        CheckRequest,
+        given,
+        file=source.file,
+        source=source.source,
+        entry=source.entry,
+        seed=options.settled_seed(seed, out),
     )
     if several:
         _check_several(ChecksRequest(paths=tuple(paths), each=request), given)

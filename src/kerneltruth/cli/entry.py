@@ -10,9 +10,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 # Each module adds its commands to the application, in the order in which `--help` lists them.
 # isort: off
@@ -55,12 +55,12 @@ def invoke(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _defaults(folder: Path) -> dict[str, dict[str, Any]]:
+def _defaults(folder: Path) -> dict[str, dict[str, object]]:
     """Return what the project around a folder sets for each command's parameters."""
     found = settings_of(folder)
     if found is None:
         return {}
-    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+    commands: dict[str, TyperCommand] = vars(typer.main.get_command(app))["commands"]
     options = {
         name: {flag.removeprefix("--"): p.name for p in command.params for flag in p.opts}
         for name, command in commands.items()

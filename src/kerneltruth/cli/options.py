@@ -231,8 +231,17 @@ def _restore(variable: str, value: str | None) -> None:
         os.environ[variable] = value
 
 
-def given_source(file: Path, entry: str | None) -> dict[str, Any]:
-    """Return the fields of a request that say which candidate a command is given.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class GivenSource:
+    """The fields of a request that say which candidate a command is given."""
+
+    file: Path
+    source: str | None = None
+    entry: str | None = None
+
+
+def given_source(file: Path, entry: str | None) -> GivenSource:
+    """Return which candidate a command is given.
 
     Args:
         file: a file, a folder or a package, or `-` for the standard input.
@@ -245,10 +254,10 @@ def given_source(file: Path, entry: str | None) -> dict[str, Any]:
         assert entry is not None
         text = read_package(file, entry)
         # `.` has no name.
-        return {"file": file if file.name else file.resolve(), "source": text, "entry": None}
+        return GivenSource(file=file if file.name else file.resolve(), source=text)
     if str(file) == STDIN:
-        return {"file": Path(STDIN_NAME), "source": standard_input(), "entry": entry}
-    return {"file": file, "source": None, "entry": entry}
+        return GivenSource(file=Path(STDIN_NAME), source=standard_input(), entry=entry)
+    return GivenSource(file=file, entry=entry)
 
 
 def chosen_suite(

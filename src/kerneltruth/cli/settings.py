@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from kerneltruth.errors import UserError
 
@@ -18,7 +18,7 @@ FILE = "pyproject.toml"
 TABLE = "tool.kerneltruth"
 
 
-def settings_of(folder: Path) -> tuple[Path, dict[str, Any]] | None:
+def settings_of(folder: Path) -> tuple[Path, dict[str, object]] | None:
     """Return the nearest pyproject.toml at or above a folder, and its table; None without one.
 
     Raises:
@@ -27,12 +27,13 @@ def settings_of(folder: Path) -> tuple[Path, dict[str, Any]] | None:
     for place in (folder, *folder.parents):
         path = place / FILE
         if path.is_file():
-            table = _parsed(path).get("tool", {}).get("kerneltruth")
+            tools = _parsed(path).get("tool")
+            table = tools.get("kerneltruth") if isinstance(tools, dict) else None
             return (path, table) if isinstance(table, dict) else None
     return None
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -40,8 +41,8 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def defaults(
-    path: Path, table: Mapping[str, Any], options: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, Any]]:
+    path: Path, table: Mapping[str, object], options: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, object]]:
     """Return the defaults of each command's parameters.
 
     Args:

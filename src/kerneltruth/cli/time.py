@@ -76,7 +76,10 @@ def time_(
     from kerneltruth.engine.start import run
     from kerneltruth.report.time_view import time_view
 
-    request = options.request(TimeRequest, given, **options.given_source(file, entry))
+    source = options.given_source(file, entry)
+    request = options.request(
+        TimeRequest, given, file=source.file, source=source.source, entry=source.entry
+    )
     document = options.follow(run(request), quiet=as_json)
     options.show_document(document, time_view, as_json)
     raise typer.Exit(exit_codes.of_time(document))

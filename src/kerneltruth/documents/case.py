@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -74,7 +74,7 @@ class Case(Model, frozen=True, kw_only=True):
     @property
     def identity(self) -> str:
         """Hash of everything that fixes inputs and expected output: 32 hex digits."""
-        content: dict[str, Any] = {
+        content: dict[str, object] = {
             "task": self.task,
             "dims": self.dims,
             "attributes": self.attributes,

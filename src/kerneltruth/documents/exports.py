@@ -8,7 +8,7 @@ from typing import Literal, TypeGuard
 
 from kerneltruth import __version__
 from kerneltruth.documents.model import SCHEMA, Model, Stored, content_hash, parse, updated
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.errors import UserError
 
 

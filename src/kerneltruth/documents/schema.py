@@ -21,8 +21,9 @@ from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.model import Number
-from kerneltruth.documents.records import Attempt, Finding, Manifest
+from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
+from kerneltruth.documents.stored import Finding, Manifest
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
 

@@ -8,7 +8,8 @@ from msgspec import UNSET, UnsetType
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number, Stored
-from kerneltruth.documents.records import BinaryRecord, CandidateRef, Environment
+from kerneltruth.documents.records import BinaryRecord, CandidateRef
+from kerneltruth.documents.stored import Environment
 
 TimeOutcome = Literal["timed", "timing_suspect", "wrong", "failed", "unsupported_here"]
 PerfOutcome = Literal[

@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kerneltruth.documents.checks import MinimizeDocument
-from kerneltruth.documents.records import Finding, Judgement
+from kerneltruth.documents.records import Judgement
+from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.verdict import Failed, Infra, UnsupportedHere, Verdict, is_bad
 from kerneltruth.engine.devices import begin, choose_device, new_runner
 from kerneltruth.engine.replay import judge_again

@@ -10,7 +10,8 @@ from typing import Literal
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents import records
 from kerneltruth.documents.checks import ReplayDocument, ReplayResult
-from kerneltruth.documents.records import OBLIGATIONS, Finding
+from kerneltruth.documents.records import OBLIGATIONS
+from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.verdict import CompileError, Failed, FailKind, Verdict, is_bad
 from kerneltruth.engine.devices import begin, choose_device, new_runner
 from kerneltruth.engine.requests import Events, ReplayRequest, Step

@@ -19,8 +19,8 @@ from kerneltruth.documents.checks import (
 )
 from kerneltruth.documents.exploits import ExploitsDocument
 from kerneltruth.documents.lines import Labels
-from kerneltruth.documents.records import Finding
 from kerneltruth.documents.runs import AuditDocument, RunDocument
+from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.errors import UserError

@@ -15,7 +15,8 @@ from kerneltruth import tasks
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.lines import ResultLine, with_attempt
 from kerneltruth.documents.model import content_hash, parse, updated
-from kerneltruth.documents.records import Attempt, Finding, Manifest, replace
+from kerneltruth.documents.records import Attempt, replace
+from kerneltruth.documents.stored import Finding, Manifest
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.devices import device_name, driver_version
 from kerneltruth.engine.outcomes import ListedLine, listed, was_wrong_when_timed

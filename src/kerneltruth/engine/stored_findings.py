@@ -10,7 +10,7 @@ from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.published import published_case
 from kerneltruth.cases.values import RECIPES
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.engine.devices import TARGETS
 from kerneltruth.engine.policy import choose_policy
 from kerneltruth.errors import UserError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.explain.errors_by_element import errors_by_element, heat_map
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling

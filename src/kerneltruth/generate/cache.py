@@ -8,30 +8,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from kerneltruth.documents.model import (
-    Json,
+    Model,
     Number,
     Stored,
     content_hash,
     dumps,
     loads,
     parse,
-    plain,
 )
 from kerneltruth.errors import UserError
-from kerneltruth.generate.chat import Reply, Request, Sampling
+from kerneltruth.generate.chat import Message, Part, Reply, Request, Sampling
 from kerneltruth.runs.files import write_whole, writing
 
 SCHEMA = 1
+
+
+class CachedRequest(Model, frozen=True, kw_only=True):
+    """All that may change an answer, and what keeps independent answers to it apart."""
+
+    url: str
+    model: str
+    sampling: Sampling
+    messages: tuple[Message, ...]
+    sample: int
+    round: int
+    part: Part
 
 
 class CachedAnswer(Stored, frozen=True, kw_only=True):
     """A file of the cache; `seconds` is what the answer took when it was asked for."""
 
     schema: int = SCHEMA
-    request: dict[str, Any]
+    request: CachedRequest
     reply: Reply
     seconds: Number
 
@@ -70,18 +80,17 @@ class AnswerCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, dumps(kept, indent=1).encode() + b"\n")
 
-    def _content(self, request: Request) -> dict[str, Json]:
-        said = {
-            "url": self.url,
-            "model": self.model,
-            "sampling": self.sampling,
-            "messages": request.messages,
-            "sample": request.sample,
-            "round": request.round,
-            "part": request.part,
-        }
-        return cast(dict[str, Json], plain(said))
+    def _content(self, request: Request) -> CachedRequest:
+        return CachedRequest(
+            url=self.url,
+            model=self.model,
+            sampling=self.sampling,
+            messages=request.messages,
+            sample=request.sample,
+            round=request.round,
+            part=request.part,
+        )
 
-    def _path(self, content: dict[str, Json]) -> Path:
+    def _path(self, content: CachedRequest) -> Path:
         name = content_hash(content)
         return self.folder / name[:2] / f"{name}.json"

@@ -113,9 +113,9 @@ class Endpoint:
                 said = str(error) or type(error).__name__
                 return ApiError(scope="call", detail=f"the answer broke off: {said}")
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, object]:
         sampling = self._sampling
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "model": self._name,
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             self._limit_name: sampling.reply_tokens,

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from kerneltruth.documents.checks import CheckDocument
 from kerneltruth.documents.model import Model, Number, dumps, parse
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.engine.requests import Explain
 

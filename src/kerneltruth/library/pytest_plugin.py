@@ -8,20 +8,27 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import pytest
 
 if TYPE_CHECKING:
     from kerneltruth.library.candidates import Judgeable
     from kerneltruth.library.judge import Judge
+    from kerneltruth.library.options import CheckOptions
     from kerneltruth.library.report import Report
+
+    class TestedOptions(CheckOptions, total=False):
+        """Options of the mark and the fixture; `device` is that of the judge."""
+
+        device: str
+
 
 R = TypeVar("R")
 # Whether a marked test returns its kernel, since it takes no `judge`.
 _RETURNS = pytest.StashKey[bool]()
 _SEED = pytest.StashKey[int]()
-_FILES = ("reference", "tasks")
+_FILES: tuple[Literal["reference", "tasks"], ...] = ("reference", "tasks")
 _SEED_BITS = 32
 _MARK = (
     "kernel(task, reference, tasks, contract, cases, device, ...): judge the kernel that the test "
@@ -158,15 +165,19 @@ class KernelJudge:
     def check(self, kernel: Judgeable, **options: Any) -> Report:
         """Return the report of a kernel, whatever its verdict; see `__call__`."""
         __tracebackhide__ = True
-        return _shortly(lambda: self._check(kernel, options))
+        return _shortly(lambda: self._check(kernel, cast("TestedOptions", options)))
 
-    def _check(self, kernel: Judgeable, given: dict[str, Any]) -> Report:
-        options = {**_options_of(self._test), **given, **_of_command(self._test.config)}
+    def _check(self, kernel: Judgeable, given: TestedOptions) -> Report:
+        options = _options_of(self._test)
+        options.update(given)
+        options.update(_of_command(self._test.config))
         device = str(options.pop("device", "auto"))
         for name in _FILES:
-            if isinstance(options.get(name), str | PathLike):
-                options[name] = self._test.path.parent / options[name]
-        return self._judge_on(device).check(self._placed(kernel), **options)
+            path = options.get(name)
+            if isinstance(path, str | PathLike):
+                options[name] = self._test.path.parent / path
+        # Without `device`, they are those of a check.
+        return self._judge_on(device).check(self._placed(kernel), **cast("CheckOptions", options))
 
     def _placed(self, kernel: Judgeable) -> Judgeable:
         from kerneltruth.library.candidates import is_text
@@ -190,13 +201,13 @@ def _shortly(call: Callable[[], R]) -> R:
         raise error.with_traceback(None) from None
 
 
-def _options_of(test: pytest.Item) -> dict[str, Any]:
+def _options_of(test: pytest.Item) -> TestedOptions:
     """Return the options of a test's marks; the closest one wins."""
     from kerneltruth.errors import UserError
     from kerneltruth.library.options import CheckOptions
 
     known = ("device", *CheckOptions.__annotations__)
-    found: dict[str, Any] = {}
+    found: TestedOptions = {}
     for mark in reversed(list(test.iter_markers("kernel"))):
         if mark.args:
             raise UserError(f"mark kernel: {mark.args[0]!r} has no name; write task={'relu'!r}")
@@ -204,13 +215,17 @@ def _options_of(test: pytest.Item) -> dict[str, Any]:
         if unknown:
             options = ", ".join(known)
             raise UserError(f"mark kernel: no option {unknown[0]!r}; the options are {options}")
-        found |= mark.kwargs
+        found.update(cast("TestedOptions", mark.kwargs))
     return found
 
 
-def _of_command(config: pytest.Config) -> dict[str, int]:
-    given = {"cases": config.option.kt_cases, "seed": config.option.kt_seed}
-    return {name: value for name, value in given.items() if value is not None}
+def _of_command(config: pytest.Config) -> TestedOptions:
+    found: TestedOptions = {}
+    if config.option.kt_cases is not None:
+        found["cases"] = config.option.kt_cases
+    if config.option.kt_seed is not None:
+        found["seed"] = config.option.kt_seed
+    return found
 
 
 @pytest.fixture(scope="session")

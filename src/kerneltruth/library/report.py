@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.documents.model import dumps
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.verdict import NOT_JUDGED, FailKind, VerdictWord
 from kerneltruth.library.candidates import Source
 from kerneltruth.library.messages import Checked, Timed

@@ -13,12 +13,12 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.containment import Level, levels
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.link import Link
@@ -152,16 +152,16 @@ class Runner:
         """
         root = None if cold else self._cache_root
         cache = root / (cache_name or candidate.sha256) if root else None
-        request = {
-            "folder": f"child-{os.getpid()}-{next(self._numbers)}",
-            "cache": str(cache) if cache else None,
-            "limits": asdict(self._limits),
-            "environment": self._environment(candidate, mode),
-            "level": self._level(candidate),
-            "gpu": self.device != "cpu",
-            "trusted": candidate.trusted,
-            "reads": [str(path) for path in self._readable()],
-        }
+        request = ChildRequest(
+            folder=f"child-{os.getpid()}-{next(self._numbers)}",
+            cache=str(cache) if cache else None,
+            limits=self._limits,
+            environment=self._environment(candidate, mode),
+            level=self._level(candidate),
+            gpu=self.device != "cpu",
+            trusted=candidate.trusted,
+            reads=tuple(str(path) for path in self._readable()),
+        )
         for _ in range(2):
             zygote = self._zygote(mode)
             try:

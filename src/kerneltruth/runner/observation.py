@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from kerneltruth.runner.arguments import Data
 
@@ -66,13 +65,17 @@ class OtherResult:
 Result = TensorResult | OtherResult
 
 
+# What a constant of a kernel may hold.
+Constant = None | bool | int | float | str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """A kernel launch by the candidate: what `tiles` and the compiler need to know."""
 
     kernel: str
     grid: tuple[int, ...]
-    constants: dict[str, Any]
+    constants: dict[str, Constant]
     signature: dict[str, str]
     configs: int = 1
 

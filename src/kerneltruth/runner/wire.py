@@ -49,7 +49,7 @@ _PARTS = (
     *(TensorResult, OtherResult, Launch, KernelRun, KernelWork, Binary, Access, Rows),
     *(CallMemory, EarlierContents, GuardedAllocation),
 )
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
 _FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _KINDS.values()}
 # Types that JSON takes as they are; a batch has lists of hundreds.
 _PLAIN = frozenset((int, float, str, bool, type(None)))

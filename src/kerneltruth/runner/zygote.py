@@ -20,9 +20,11 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from kerneltruth.runner import sandbox, warden
+from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.containment import files, namespaces
 
 # Imported before the first fork so that no child pays for them.
@@ -163,27 +165,28 @@ def _serve(control: socket.socket, host: int, wardens: set[int], seen: _Seen) ->
         if not request:
             return
         try:
-            wardens.add(_fork(json.loads(request), descriptors, seen))
+            wanted = msgspec.json.decode(request, type=ChildRequest)
+            wardens.add(_fork(wanted, descriptors, seen))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
 
-def _fork(request: dict[str, Any], descriptors: list[int], seen: _Seen) -> int:
+def _fork(wanted: ChildRequest, descriptors: list[int], seen: _Seen) -> int:
     """Fork a warden; return its pid, in the zygote only."""
     zygote = os.getpid()
     wire, channel, output = descriptors
     fork = warden.ForkRequest(
-        folder=Path(request["folder"]),
-        cache=Path(request["cache"]) if request["cache"] else None,
-        limits=sandbox.ResourceLimits(**request["limits"]),
-        environment=request["environment"],
-        level=request["level"],
-        gpu=request["gpu"],
-        trusted=request["trusted"],
+        folder=Path(wanted.folder),
+        cache=Path(wanted.cache) if wanted.cache else None,
+        limits=wanted.limits,
+        environment=wanted.environment,
+        level=wanted.level,
+        gpu=wanted.gpu,
+        trusted=wanted.trusted,
         shared=seen[0],
         kept=seen[1],
-        reads=tuple(Path(path) for path in request["reads"]),
+        reads=tuple(Path(path) for path in wanted.reads),
         wire=wire,
         channel=channel,
         output=output,

@@ -14,11 +14,14 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.import_path import import_path
 from kerneltruth.runner.link import Link
 from kerneltruth.runner.sandbox import base_environment, remove_folder
@@ -102,8 +105,8 @@ class Zygote:
                 self._versions = self._await_ready()
             return self._versions
 
-    def fork(self, wanted: Mapping[str, Any]) -> Link:
-        """Make it fork a child.
+    def fork(self, wanted: ChildRequest) -> Link:
+        """Make it fork a child, in a folder within its own.
 
         Raises:
             ZygoteLost: it is gone.
@@ -112,12 +115,12 @@ class Zygote:
         wire, their_wire = socket.socketpair()
         channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output, their_output = os.pipe()
-        request = {**wanted, "folder": str(self.root / wanted["folder"])}
+        request = msgspec.json.encode(replace(wanted, folder=str(self.root / wanted.folder)))
         theirs = [their_wire.fileno(), their_channel.fileno(), their_output]
         link = Link(wire, channel, output)
         try:
             with self._lock:
-                socket.send_fds(self._control, [json.dumps(request).encode()], theirs)
+                socket.send_fds(self._control, [request], theirs)
         except OSError as error:
             link.close()
             raise ZygoteLost(str(error)) from error

@@ -10,7 +10,8 @@ from pathlib import Path
 from kerneltruth.documents.exports import is_exported, unsealed
 from kerneltruth.documents.model import content_hash, parse, updated
 from kerneltruth.documents.profiles import failing_with
-from kerneltruth.documents.records import Attempt, Digests, Finding
+from kerneltruth.documents.records import Attempt
+from kerneltruth.documents.stored import Digests, Finding
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.runner.containment import levels
 from kerneltruth.runs.files import read_json

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
 from kerneltruth.documents.model import dumps, parse, updated
-from kerneltruth.documents.records import Finding, Manifest, replace
+from kerneltruth.documents.records import replace
+from kerneltruth.documents.stored import Finding, Manifest
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
 from kerneltruth.runs.ledger import Keep, L, Ledger

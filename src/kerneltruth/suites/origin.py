@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.suites.catalog import is_at_hand, open_tasks, opened, suite_class
 from kerneltruth.tasks.registry import is_suite, listed_of

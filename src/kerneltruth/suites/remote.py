@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
+import msgspec
 import torch
 
 from kerneltruth.cases.materialize import flat_bytes
-from kerneltruth.documents.model import loads
-from kerneltruth.errors import EnvironmentFault
+from kerneltruth.documents.model import Json, loads, parse, plain
+from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.observation import ITEMSIZE, Observation, TensorResult
 from kerneltruth.runner.session import Session
+
+T = TypeVar("T")
+# What a child is asked, as a message of this package, or as a program without it reads it.
+RequestMessage = msgspec.Struct | Mapping[str, object]
 
 _POISON = bytes(16)
 # The most threads of a call with more elements; each thread takes address space.
@@ -53,9 +58,14 @@ class Remote:
         self._session = None
 
     def document(
-        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], *, deadline_s: float
-    ) -> dict[str, Any]:
-        """Return an answer that is JSON, as bytes.
+        self,
+        request: RequestMessage,
+        tensors: Mapping[str, torch.Tensor],
+        answer: type[T],
+        *,
+        deadline_s: float,
+    ) -> T:
+        """Return an answer that is JSON, as bytes, read as a model.
 
         Raises:
             Rejected: there is no answer.
@@ -66,12 +76,13 @@ class Remote:
             found = loads(bytes(result.data)) if isinstance(result, TensorResult) else None
         except ValueError as error:
             raise Rejected(f"an answer that is not JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise Rejected("an answer that is not an object")
-        return found
+        try:
+            return parse(answer, found)
+        except UserError as error:
+            raise Rejected(f"an answer that is {error}") from error
 
     def outputs(
-        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], *, deadline_s: float
+        self, request: RequestMessage, tensors: Mapping[str, torch.Tensor], *, deadline_s: float
     ) -> tuple[torch.Tensor, ...]:
         """Return an answer in tensors, computed on the CPU and moved to the arguments' device.
 
@@ -81,19 +92,25 @@ class Remote:
         where = next((t.device for t in tensors.values()), torch.device("cpu"))
         if where.type == "meta":
             raise Rejected("shapes alone cannot be sent to another process")
-        if where.type != "cpu" or sum(t.numel() for t in tensors.values()) > _LARGE:
-            # A small call gets one thread, for the same bits everywhere.
-            request = {**request, "threads": self._threads}
-        found = self._call(request, tensors, deadline_s).results
+        # A small call gets one thread, for the same bits everywhere.
+        small = where.type == "cpu" and sum(t.numel() for t in tensors.values()) <= _LARGE
+        threads = 1 if small else self._threads
+        found = self._call(request, tensors, deadline_s, threads=threads).results
         return tuple(_tensor(result).to(where) for result in found)
 
     def _call(
-        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], deadline_s: float
+        self,
+        request: RequestMessage,
+        tensors: Mapping[str, torch.Tensor],
+        deadline_s: float,
+        *,
+        threads: int = 1,
     ) -> Observation:
         if self._session is None or self._owner != os.getpid():
             self._session, self._owner = self._runner.open(self._candidate), os.getpid()
+        message = {**cast(dict[str, Json], plain(request)), "threads": threads}
         arguments: list[Argument] = [
-            ScalarArgument(name="request", value=json.dumps(request)),
+            ScalarArgument(name="request", value=json.dumps(message)),
             *(_argument(n, t) for n, t in tensors.items()),
         ]
         seen = self._session.call(arguments, poison=_POISON, deadline_s=deadline_s)

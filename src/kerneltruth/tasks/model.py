@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from kerneltruth.tasks.arguments import (
     Argument,
@@ -21,6 +21,7 @@ from kerneltruth.tasks.arguments import (
 from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.expressions import Rule, Scope, evaluate, spread_out
 from kerneltruth.tasks.promises import Promises
+from kerneltruth.tasks.with_spread import WithSpread
 
 # Tasks of this suite go by their bare name.
 CORE = "core"
@@ -43,31 +44,6 @@ DTYPE_PREFIX = "torch."
 
 Asked = Literal["argument", "values", "form"]
 Claims = Callable[[Evidence], Iterable[Claim]]
-
-
-class WithSpread(Protocol):
-    """A reference for large inputs that computes all parts of a bound at once."""
-
-    def __call__(
-        self,
-        given: Mapping[str, Any],
-        *,
-        working: str,
-        promised: Sequence[str],
-        tf32: bool,
-        beside: bool = False,
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
-        """Return the outputs in float64, and how far right results deviate from each.
-
-        The deviation is NaN where an element is not settled. Returns None if separate runs will do.
-
-        Args:
-            beside: whether it is needed in addition to separate runs, for what they do not show.
-            given: tensors, in the dtype of the case, and scalars by name.
-            working: the dtype of the case.
-            promised: the dtype of each output.
-            tf32: whether products may take factors in TF32.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +277,7 @@ class Task:
 
     def keywords(
         self, tensors: Mapping[str, Any], scalars: Mapping[str, Any], function: Callable[..., Any]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the keyword arguments for `function`, a formula of this task."""
         known = parameters_of(function)
         # A requested dtype is that of the tensors: `expectation` converts them.

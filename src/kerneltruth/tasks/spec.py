@@ -66,9 +66,10 @@ from kerneltruth.tasks.arguments import (
 from kerneltruth.tasks.claims import Claim, Evidence
 from kerneltruth.tasks.declaration import FLOATS, Declaration
 from kerneltruth.tasks.expressions import Scope, Variants, evaluate
-from kerneltruth.tasks.model import CORE, Task, WithSpread
+from kerneltruth.tasks.model import CORE, Task
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.signature import parse_signature
+from kerneltruth.tasks.with_spread import WithSpread
 
 __all__ = [
     "CORE",

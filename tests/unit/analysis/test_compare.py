@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.analysis.compare import compare_runs
 from kerneltruth.analysis.selection import Selection
 from kerneltruth.documents.model import plain
-from kerneltruth.documents.records import Manifest
+from kerneltruth.documents.stored import Manifest
 from kerneltruth.errors import UserError
 from kerneltruth.runs.store import RunStore
 

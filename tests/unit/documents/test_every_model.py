@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Number, dumps, parse
-from kerneltruth.documents.records import Digests, ErrorMap, Finding
+from kerneltruth.documents.records import ErrorMap
 from kerneltruth.documents.schema import DOCUMENTS
+from kerneltruth.documents.stored import Digests, Finding
 from kerneltruth.errors import UserError
 
 _DIGEST = st.text("0123456789abcdef", min_size=64, max_size=64)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerneltruth.runner.arguments import ScalarArgument
+from kerneltruth.runner.child.offering import offered_scalar
 from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.runner.protocol import ProtocolError, Rehearse
 from kerneltruth.runner.timing.messages import (
@@ -22,7 +23,6 @@ from kerneltruth.runner.timing.messages import (
     SpotCheck,
     Supply,
 )
-from kerneltruth.runner.timing.timed_worker import offered_scalar
 from kerneltruth.runner.wire import MAGIC, VERSION, decode, encode, pieces
 
 POOL = bytes(range(64))

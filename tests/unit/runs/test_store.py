@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from safetensors.torch import load_file, save
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import CandidateRef, Digests, Finding, Manifest
+from kerneltruth.documents.records import CandidateRef
+from kerneltruth.documents.stored import Digests, Finding, Manifest
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.runner.regular_file import MOST_BYTES

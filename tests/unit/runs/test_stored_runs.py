@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kerneltruth.documents.model import dumps, parse, plain, updated
-from kerneltruth.documents.records import Attempt, Manifest
+from kerneltruth.documents.records import Attempt
+from kerneltruth.documents.stored import Manifest
 from kerneltruth.errors import UserError
 from kerneltruth.runs.findings import finding_from, load_finding
 from kerneltruth.runs.store import RunStore

@@ -9,6 +9,7 @@ from kerneltruth.runner.observation import Observation, TensorResult
 from kerneltruth.suites.flashinfer.trace import read_traces
 from kerneltruth.suites.gpuemu.corpus import read_corpus
 from kerneltruth.suites.gpumode.problem import read_problems
+from kerneltruth.suites.kernelbench.messages import ExtentsAnswer
 from kerneltruth.suites.remote import Rejected, Remote
 
 REFERENCE = """
@@ -127,7 +128,22 @@ def answer(data, dtype="uint8", shape=None):
 def test_an_answer_of_a_reference_that_is_no_object_is_rejected(results):
     remote = Remote(None, Answering(*results))
     with pytest.raises(Rejected):
-        remote.document({}, {}, deadline_s=1)
+        remote.document({}, {}, dict, deadline_s=1)
+
+
+@pytest.mark.parametrize(
+    "said", [b"{}", b'{"extents":[1,"2"]}', b'{"extents":[1.5]}', b'{"extents":[],"more":1}']
+)
+def test_an_answer_that_says_other_things_than_were_asked_is_rejected(said):
+    remote = Remote(None, Answering(answer(said)))
+    with pytest.raises(Rejected, match="no valid extentsanswer: "):
+        remote.document({}, {}, ExtentsAnswer, deadline_s=1)
+
+
+def test_an_answer_is_read_as_a_model():
+    remote = Remote(None, Answering(answer(b'{"extents":[1,null]}')))
+    found = remote.document({}, {}, ExtentsAnswer, deadline_s=1)
+    assert found == ExtentsAnswer(extents=(1, None))
 
 
 def test_elements_of_a_dtype_that_come_without_data_are_not_made_up():

@@ -13,4 +13,4 @@ def test_a_lost_child_of_a_reference_is_the_machines_fault():
     session = SimpleNamespace(call=lambda *_, **__: Observation(ended="lost", message="no memory"))
     remote = Remote(None, SimpleNamespace(open=lambda candidate: session))
     with pytest.raises(EnvironmentFault, match="the child of a reference was lost: no memory; try"):
-        remote.document({}, {}, deadline_s=1.0)
+        remote.document({}, {}, dict, deadline_s=1.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,7 +55,7 @@ def output_bytes(task: Task, case: Case) -> int | None:
     )
 
 
-def _present(task: Task, case: Case) -> dict[str, Any]:
+def _present(task: Task, case: Case) -> dict[str, bool | None]:
     return {s.name: None if s.name in case.absent else True for s in task.tensors}
 
 

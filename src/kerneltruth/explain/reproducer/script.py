@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +16,17 @@ from kerneltruth.documents.verdict import Failed, TimedOut, Verdict
 from kerneltruth.explain.reproducer.calling import CALLING
 from kerneltruth.explain.reproducer.judging import JUDGING
 from kerneltruth.explain.reproducer.laying_out import LAYING_OUT
-from kerneltruth.explain.reproducer.literals import LINE, CompressedText, as_python, coarse, data_of
+from kerneltruth.explain.reproducer.literals import (
+    LINE,
+    CompressedText,
+    WrittenInput,
+    WrittenOutput,
+    WrittenTensor,
+    as_python,
+    by_name,
+    coarse,
+    data_of,
+)
 from kerneltruth.explain.reproducer.loading import LOADING
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
@@ -25,18 +34,13 @@ from kerneltruth.oracle.gradients import differentiated
 from kerneltruth.runner.bundle import source_literal
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child.models import CONSTRUCTED
-from kerneltruth.runner.child.pretrained import small_configs
+from kerneltruth.runner.child.pretrained import ModelConfig, small_configs
+from kerneltruth.tasks.arguments import Scalar
 from kerneltruth.tasks.spec import Task
 
 # The text after a script's data; marks enclose parts that not all scripts need.
 BODY = LAYING_OUT + LOADING + CALLING + JUDGING
 _MOST_LINES = 4
-# In the order of the script: first what a reader may want to change.
-_SETTINGS = (
-    *("CASE", "SCALARS", "TENSORS", "EXPECTED", "KIND", "SURE", "FOUND_ON", "CONFIG"),
-    *("DEADLINE_S", "ENTRY", "ARRAYS", "ARGUMENTS", "LISTS", "WRITES", "MAY_WRITE", "GRADIENTS"),
-    "NOTES",
-)
 # One run without a fault proves little for these kinds: they depend on chance, on surrounding
 # memory, or on facts that a script does not check.
 _UNSURE = frozenset(
@@ -62,6 +66,45 @@ class Seen:
     device: str = "cpu"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptData:
+    """The names that a script states, in its order: first what a reader may want to change.
+
+    Attributes:
+        sure: whether one run without the fault proves that the kernel is right.
+        config: which configuration of an autotuned kernel failed.
+        arrays: whether the candidate takes and returns NumPy's arrays.
+        lists: the members of each list of tensors.
+        gradients: the inputs whose gradients are judged.
+        models: the small models that stand for those that a call names; stated if there are any.
+    """
+
+    case: str
+    scalars: dict[str, Scalar]
+    tensors: dict[str, WrittenInput | None]
+    expected: list[WrittenOutput]
+    kind: str
+    sure: bool
+    found_on: str
+    config: int
+    deadline_s: int
+    entry: str | None
+    arrays: bool
+    arguments: list[str]
+    lists: dict[str, list[str]]
+    writes: list[str]
+    may_write: list[str]
+    gradients: list[str]
+    notes: list[str]
+    models: dict[str, ModelConfig]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the assignments."""
+        for name, value in by_name(self).items():
+            if name != "models" or value:
+                yield f"{name.upper()} = {as_python(value)}"
+
+
 def script(
     *,
     task: Task,
@@ -81,19 +124,33 @@ def script(
     failed.
     """
     kind = verdict.kind if isinstance(verdict, Failed) else verdict.word
-    settings = {
-        **_call(task, expectation, placed),
-        "KIND": kind,
+    case, inputs = expectation.case, expectation.inputs
+    written = task.written(inputs.scalars, inputs.tensors)
+    backward = task.wants_gradients(case.settings)
+    data = ScriptData(
+        case=f"{case.task} {case.summary()}",
+        scalars={n: v for n, v in inputs.scalars.items() if not n.startswith("_")},
+        tensors={
+            name: None if value is None else _input(value, placed[name])
+            for name, value in inputs.tensors.items()
+        },
+        expected=[_expected(o, written) for o in expectation.outputs],
+        kind=kind,
         # Memory that C++ allocates is not filled with a pattern.
-        "SURE": kind not in _UNSURE and (kind, candidate.language) != ("uninitialized", "cuda"),
-        "FOUND_ON": seen.device,
-        "CONFIG": config,
-        "DEADLINE_S": max(math.ceil(verdict.seconds), 1) if isinstance(verdict, TimedOut) else 60,
-        "ENTRY": candidate.entry,
-        "ARRAYS": candidate.language == "numpy",
-        "NOTES": _notes(expectation),
-        "MODELS": _models(task, expectation),
-    }
+        sure=kind not in _UNSURE and (kind, candidate.language) != ("uninitialized", "cuda"),
+        found_on=seen.device,
+        config=config,
+        deadline_s=max(math.ceil(verdict.seconds), 1) if isinstance(verdict, TimedOut) else 60,
+        entry=candidate.entry,
+        arrays=candidate.language == "numpy",
+        arguments=list(inputs.order),
+        lists={name: list(members) for name, members in inputs.lists.items()},
+        writes=list(written),
+        may_write=list(task.writable(inputs.scalars, inputs.tensors)),
+        gradients=[s.name for s in differentiated(task, case)] if backward else [],
+        notes=_notes(expectation),
+        models=_models(task, expectation),
+    )
     return "\n".join(
         (
             "#!/usr/bin/env python3",
@@ -103,35 +160,33 @@ def script(
             f"CANDIDATE = {source_literal(candidate.source)}",
             "",
             *_reference(task),
-            *(f"{name} = {as_python(settings[name])}" for name in _SETTINGS),
-            *([f"MODELS = {as_python(settings['MODELS'])}"] if settings["MODELS"] else ()),
-            body(needed(candidate, settings)),
+            *data.lines(),
+            body(needed(candidate, data)),
         )
     )
 
 
-def needed(candidate: Candidate, settings: Mapping[str, Any]) -> frozenset[str]:
+def needed(candidate: Candidate, data: ScriptData) -> frozenset[str]:
     """Return which of the marked parts a script needs."""
-    kind, arguments = settings["KIND"], settings["ARGUMENTS"]
-    written = [s for s in (*settings["TENSORS"].values(), *settings["EXPECTED"]) if s is not None]
-    bounds = [s["bound"] for s in settings["EXPECTED"] if isinstance(s["bound"], dict)]
-    data = [*written, *bounds]
-    model = "get_init_inputs()" in arguments
+    given = [t for t in data.tensors.values() if t is not None]
+    bounds = [o.bound for o in data.expected if isinstance(o.bound, WrittenTensor)]
+    written: list[WrittenTensor] = [*given, *data.expected, *bounds]
+    model = "get_init_inputs()" in data.arguments
     found = {
         "arrays": candidate.language == "numpy",
         "autotune": "autotune" in candidate.source,
-        "child": kind in ("crash", "timeout"),
-        "complex": any("complex" in s["dtype"] for s in data)
-        or any("complex" in s["output_dtype"] for s in settings["EXPECTED"]),
-        "gradients": bool(settings["GRADIENTS"]),
+        "child": data.kind in ("crash", "timeout"),
+        "complex": any("complex" in t.dtype for t in written)
+        or any("complex" in o.output_dtype for o in data.expected),
+        "gradients": bool(data.gradients),
         "interpreter": "triton" in candidate.source,
         "model": model,
-        "optimizer": any(n.startswith("_gradients_of_") for n in arguments),
-        "other_values": kind == "kept_state",
-        "pretrained": bool(settings["MODELS"]),
-        "packed": any(isinstance(s["data"], CompressedText) for s in data),
-        "repeat": kind in ("nondeterministic", "other_bits", "uninitialized", "out_of_bounds"),
-        "values": model or kind == "kept_state",
+        "optimizer": any(n.startswith("_gradients_of_") for n in data.arguments),
+        "other_values": data.kind == "kept_state",
+        "pretrained": bool(data.models),
+        "packed": any(isinstance(t.data, CompressedText) for t in written),
+        "repeat": data.kind in ("nondeterministic", "other_bits", "uninitialized", "out_of_bounds"),
+        "values": model or data.kind == "kept_state",
     }
     return frozenset(name for name, is_needed in found.items() if is_needed)
 
@@ -151,7 +206,7 @@ def body(parts: frozenset[str]) -> str:
     return "".join(kept)
 
 
-def _models(task: Task, expectation: Expectation) -> dict[str, Any]:
+def _models(task: Task, expectation: Expectation) -> dict[str, ModelConfig]:
     """Return the small models that stand for those that a call names, by name."""
     called = str(expectation.inputs.scalars.get(CONSTRUCTED, ""))
     small = small_configs() if task.pretrained else {}
@@ -164,26 +219,6 @@ def _reference(task: Task) -> Iterator[str]:
         yield "# What it must compute; EXPECTED holds the result in float64 on the inputs below."
         yield f"REFERENCE = {source_literal(task.source)}"
         yield ""
-
-
-def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) -> dict[str, Any]:
-    case, inputs = expectation.case, expectation.inputs
-    backward = task.wants_gradients(case.settings)
-    written = task.written(inputs.scalars, inputs.tensors)
-    return {
-        "CASE": f"{case.task} {case.summary()}",
-        "ARGUMENTS": list(inputs.order),
-        "LISTS": {name: list(members) for name, members in inputs.lists.items()},
-        "WRITES": list(written),
-        "MAY_WRITE": list(task.writable(inputs.scalars, inputs.tensors)),
-        "GRADIENTS": [s.name for s in differentiated(task, case)] if backward else [],
-        "SCALARS": {n: v for n, v in inputs.scalars.items() if not n.startswith("_")},
-        "TENSORS": {
-            name: None if value is None else _input(value, placed[name])
-            for name, value in inputs.tensors.items()
-        },
-        "EXPECTED": [_expected(o, written) for o in expectation.outputs],
-    }
 
 
 def _docstring(
@@ -221,32 +256,32 @@ def _notes(expectation: Expectation) -> list[str]:
     return notes
 
 
-def _input(value: Tensor, placed: Placed) -> dict[str, Any]:
-    return {
-        **data_of(value),
-        "strides": placed.strides,
-        "offset": placed.offset,
-        "length": len(placed.buffer) // DTYPES[placed.dtype].itemsize,
-    }
+def _input(value: Tensor, placed: Placed) -> WrittenInput:
+    return WrittenInput(
+        **by_name(data_of(value)),
+        strides=placed.strides,
+        offset=placed.offset,
+        length=len(placed.buffer) // DTYPES[placed.dtype].itemsize,
+    )
 
 
-def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any]:
+def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> WrittenOutput:
     """Return the expected output: float64 if it is bounded, otherwise in the output dtype.
 
     A complex output is split into its real and imaginary parts.
     """
     exact = output.bound is None
-    bound: Any = None
+    bound: WrittenTensor | float | None = None
     if output.bound is not None:
         bound = data_of(coarse(output.bound.to(torch.float64)))
         first = output.bound.reshape(-1)[:1]
         if not first.numel() or bool((output.bound == first).all()):
             bound = float(first) if first.numel() else 0.0
     value = output.rounded if exact else output.reference
-    return {
-        **data_of(value),
-        "output_dtype": output.promised_dtype,
-        "bound": bound,
-        "in_place": output.spec.name if output.spec.name in written else None,
-        "judged": output.spec.compare != "claims",
-    }
+    return WrittenOutput(
+        **by_name(data_of(value)),
+        output_dtype=output.promised_dtype,
+        bound=bound,
+        in_place=output.spec.name if output.spec.name in written else None,
+        judged=output.spec.compare != "claims",
+    )

@@ -13,7 +13,8 @@ from msgspec import Struct, field
 
 from kerneltruth.analysis.results import Obliged, Ratio, Result, TimedShape
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import ErrorMap, ErrorStats, Finding
+from kerneltruth.documents.records import ErrorMap, ErrorStats
+from kerneltruth.documents.stored import Finding
 from kerneltruth.report.page.wording import (
     DASH,
     between,

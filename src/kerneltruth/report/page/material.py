@@ -10,7 +10,7 @@ from typing import cast, get_args
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.selection import ALL, Selection
-from kerneltruth.documents.records import Finding
+from kerneltruth.documents.stored import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import write_whole, writing
 from kerneltruth.runs.findings import load_finding

@@ -83,7 +83,7 @@ def _run_autotuned(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _run_configured(
-    tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, first: bool
+    tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, object], *, first: bool
 ) -> Any:
     tuner.best_config = config
     chosen = config.all_kwargs()
@@ -100,7 +100,11 @@ def _run_configured(
 
 
 def _rehearse(
-    tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
+    tuner: Any,
+    config: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, object],
+    named: dict[str, object],
 ) -> None:
     if config.pre_hook is not None:
         config.pre_hook(named)

@@ -34,7 +34,9 @@ class Offered:
     member_of: str | None = None
 
 
-def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[Any], dict[str, Any]]:
+def bind(
+    entry: Callable[..., Any], offered: Sequence[Offered]
+) -> tuple[list[Any], dict[str, object]]:
     """Return positional and keyword arguments for the call.
 
     Arguments go by keyword if the candidate has a parameter of that name. The others fill the
@@ -52,7 +54,7 @@ def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[An
     assigned, left = _assign(list(signature.parameters.values()), offered)
     kinds = {p.kind for p in signature.parameters.values()}
     extra: list[Any] = []
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for argument in left:
         if _stands_for_all(signature, argument, offered):
             extra += argument.value
@@ -105,7 +107,7 @@ def _called(entry: Callable[..., Any]) -> str:
 
 def _assign(
     parameters: list[inspect.Parameter], offered: Sequence[Offered]
-) -> tuple[dict[str, Any], list[Offered]]:
+) -> tuple[dict[str, object], list[Offered]]:
     """Return values by parameter, and the arguments without one."""
     named = {p.name for p in parameters if p.kind in _BY_PLACE}
     named |= {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
@@ -135,11 +137,11 @@ def _fits(argument: Offered, hole: inspect.Parameter) -> bool:
 
 def _arrange(
     signature: inspect.Signature,
-    assigned: dict[str, Any],
+    assigned: dict[str, object],
     extra: list[Any],
-    named: dict[str, Any],
+    named: dict[str, object],
     called: str,
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[Any], dict[str, object]]:
     positional: list[Any] = []
     in_order = True
     for parameter in signature.parameters.values():

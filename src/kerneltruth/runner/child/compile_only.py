@@ -126,7 +126,7 @@ class TargetDriver(emulation.PretendDriver):
         self.get_current_device = lambda: _STATE.current
         self.utils.load_binary = _loaded
 
-    def device_properties(self, device: int) -> dict[str, Any]:
+    def device_properties(self, device: int) -> dict[str, object]:
         """Return the known properties of the target's device."""
         target = TARGETS[_STATE.targets[device]]
         return {
@@ -182,7 +182,7 @@ def _run_compiling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bound(
-    original: Callable[..., Any], function: Any, args: Any, grid: Any, kwargs: dict[str, Any]
+    original: Callable[..., Any], function: Any, args: Any, grid: Any, kwargs: dict[str, object]
 ) -> Any:
     """Bind and compile, nothing else; any error refuses this launch."""
     try:

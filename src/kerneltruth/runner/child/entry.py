@@ -37,7 +37,7 @@ class CandidateEntry:
 
     def bound(
         self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool, reused: bool = False
-    ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, Any]]]]:
+    ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, object]]]]:
         """Build the entry once, and bind each buffer's arguments to its signature.
 
         A `reused` model has been called with other values than those of the first buffer.
@@ -47,7 +47,7 @@ class CandidateEntry:
             return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
         entry, left = self._callable(rows[0], as_it_is=as_it_is)
         wanted, forward = {a.name for a in left}, getattr(entry, "forward", entry)
-        bound: list[tuple[Sequence[Any], dict[str, Any]]] = [
+        bound: list[tuple[Sequence[Any], dict[str, object]]] = [
             binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows
         ]
         if reused and isinstance(self.found, type) and not as_it_is:

@@ -135,9 +135,10 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for block in blocks:
             fill(block, pattern)
 
-    def _allocate(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor:
+    def _allocate(self, func: Any, args: Sequence[Any], kwargs: dict[str, object]) -> torch.Tensor:
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        device = torch.device(kwargs.get("device") or ("cpu" if like is None else like.device))
+        named: Any = kwargs.get("device") or ("cpu" if like is None else like.device)
+        device = torch.device(named)
         plan = self._plan(func, like, args, kwargs, device)
         if plan is None:
             return func(*args, **kwargs)  # type: ignore[no-any-return]
@@ -180,7 +181,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         func: Any,
         like: torch.Tensor | None,
         args: Sequence[Any],
-        kwargs: dict[str, Any],
+        kwargs: dict[str, object],
         device: torch.device,
     ) -> torch.Tensor | None:
         """Return a meta tensor with the requested sizes and strides; None without guards."""

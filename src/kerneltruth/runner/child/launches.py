@@ -17,7 +17,7 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import autotune, kernel_work
-from kerneltruth.runner.observation import Launch
+from kerneltruth.runner.observation import Constant, Launch
 
 MAX_LAUNCHES = 256
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -159,7 +159,7 @@ class WarmKernel:
     Kernels that size their grid by occupancy read its registers and shared memory.
     """
 
-    def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
+    def __init__(self, function: Any, kwargs: dict[str, object]) -> None:
         """A kernel as warmed up with `kwargs`."""
         self._function = function
         self.name = function.__name__
@@ -194,7 +194,7 @@ def _annotated_constexprs(function: Any) -> set[str]:
     return {name for name, kind in function.__annotations__.items() if "constexpr" in str(kind)}
 
 
-def _refuse_host_pointers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _refuse_host_pointers(args: tuple[Any, ...], kwargs: dict[str, object]) -> None:
     """Refuse a tensor that the candidate left on the host as a kernel argument, as on a GPU."""
     if not emulation.is_on():
         return
@@ -211,7 +211,7 @@ def _observed(
     names: list[str],
     constexprs: set[str],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
 ) -> Any:
     """Wrap a grid to record the launch when its value is known."""
     tuning = autotune.tuning()
@@ -250,13 +250,13 @@ def _record(
     names: list[str],
     constexprs: set[str],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     grid: tuple[int, ...],
     configs: int,
 ) -> None:
     values = _defaults(function) | dict(zip(names, args, strict=False))
     values |= {name: value for name, value in kwargs.items() if name in names}
-    constants: dict[str, Any] = {}
+    constants: dict[str, Constant] = {}
     signature: dict[str, str] = {}
     for name, value in values.items():
         if name in constexprs or value is None:
@@ -280,7 +280,7 @@ def _record(
 
 
 @lru_cache(maxsize=64)
-def _defaults(function: Any) -> dict[str, Any]:
+def _defaults(function: Any) -> dict[str, object]:
     return {
         name: parameter.default
         for name, parameter in inspect.signature(function).parameters.items()

@@ -12,6 +12,7 @@ import copy
 import importlib
 import os
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,26 @@ _OF_FILES = frozenset(
 )
 
 
-def small_configs() -> dict[str, dict[str, Any]]:
-    """Return the small configuration of each model, by its name, as a `config.json` has it."""
-    families = tomllib.loads(SMALL_MODELS.read_text("utf-8"))
+# As a `config.json` has it: `transformers` knows which fields a family has.
+ModelConfig = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """A row of the file: the fields of a family's small model, and the names that it stands for."""
+
+    names: tuple[str, ...]
+    config: ModelConfig
+
+
+def small_configs() -> dict[str, ModelConfig]:
+    """Return the small configuration of each model, by its name."""
+    rows = tomllib.loads(SMALL_MODELS.read_text("utf-8"))
+    families = {family: _Family(**row) for family, row in rows.items()}
     return {
-        name: {"model_type": family, **row["config"]}
+        name: {"model_type": family, **row.config}
         for family, row in families.items()
-        for name in row["names"]
+        for name in row.names
     }
 
 
@@ -65,7 +79,7 @@ def offer() -> None:
 
     def config_dict(
         kind: type, name: str | os.PathLike[str], /, **settings: Any
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[ModelConfig, dict[str, object]]:
         if str(name) not in small:
             known = ", ".join(sorted(small))
             raise OSError(f"no small model stands for {str(name)!r}; these have one: {known}")

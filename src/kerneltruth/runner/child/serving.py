@@ -15,7 +15,7 @@ from kerneltruth.runner.child.worker import Worker, make_context
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import Call, Load, Prepare, TimedStep, Unload
 from kerneltruth.runner.shared_files import Receiver, taken
-from kerneltruth.runner.timing.timed_worker import rehearse
+from kerneltruth.runner.timing.rehearsal import rehearse
 from kerneltruth.runner.wire import decode, pieces
 
 _LIMIT = 2**40

@@ -13,7 +13,7 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import ScalarArgument
-from kerneltruth.runner.child import binding, operators, optimizers, placing, seeding
+from kerneltruth.runner.child import binding, offering, operators, optimizers, placing, seeding
 from kerneltruth.runner.child.entry import CandidateEntry
 from kerneltruth.runner.observation import KernelWork, Observation
 from kerneltruth.runner.protocol import Loaded, Rehearse, TimedStep
@@ -92,9 +92,9 @@ class TimedCandidate:
 
     def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
-            return timed_worker.offered_scalar(argument)
+            return offering.offered_scalar(argument)
         held = input_buffers.pooled(argument, self._device)[: math.prod(argument.shape)]
-        return timed_worker.offered_tensor(argument, held.view(argument.shape))
+        return offering.offered_tensor(argument, held.view(argument.shape))
 
     def _calls(
         self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]

@@ -32,19 +32,19 @@ from kerneltruth.runner.child import (
     guards,
     kernel_work,
     left_threads,
+    offering,
     optimizers,
     placing,
-    pretrained,
     seeding,
     settings,
 )
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
 from kerneltruth.runner.child.kept_results import KeptResults
+from kerneltruth.runner.child.recorders import Recorders, recorders_for
 from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.child.timed_candidate import TimedCandidate
 from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.runner.protocol import Call, Load, Rows, TimedStep, Unload
-from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.unsupported import MEMORY_LACKS, UnsupportedError
 
 
@@ -62,9 +62,7 @@ class Worker:
         self._device = torch.device(load.device)
         self._entry: CandidateEntry | None = None
         self._compiling = load.mode == "compile"
-        self._launches: Any = None
-        self._dry: Any = None
-        self._extensions: Any = None
+        self._recorders = Recorders()
         self._timed: TimedCandidate | None = None
         self._memory: SharedMemory | None = None
         self._kept = KeptResults()
@@ -75,13 +73,14 @@ class Worker:
     @property
     def lean(self) -> bool:
         """Return whether anything was built with the lean PyTorch headers."""
-        return self._extensions is not None and bool(self._extensions.lean())
+        return self._recorders.extensions is not None and bool(self._recorders.extensions.lean())
 
     def load(self) -> Observation:
         """Import the source and find its entry."""
         start = time.perf_counter()
         try:
-            self._prepare()
+            make_context(self._load.device)
+            self._recorders = recorders_for(self._load)
         except UnsupportedError as error:
             return failures.failure(error)
         except Exception as error:
@@ -96,41 +95,9 @@ class Worker:
                 seen = replace(seen, ended="load_failed")
             return replace(seen, seconds=time.perf_counter() - start)
         self._timed = TimedCandidate(
-            self._entry, arrays=self._load.language == "numpy", launches=self._launches
+            self._entry, arrays=self._load.language == "numpy", launches=self._recorders.launches
         )
         return Observation(ended="returned", seconds=time.perf_counter() - start)
-
-    def _prepare(self) -> None:
-        on_cpu = self._device.type == "cpu"
-        make_context(self._load.device)
-        if self._load.pretrained:
-            pretrained.offer()
-        if self._load.language == "cuda" and on_cpu:
-            raise UnsupportedError("a CUDA source needs a CUDA device")
-        if self._load.language == "cuda" and not self._compiling:
-            # It imports PyTorch's build tools, which no other candidate needs.
-            self._extensions = importlib.import_module("kerneltruth.runner.extensions")
-            self._extensions.install(self._load.kit)
-            if self._load.mode == "run" and "triton" in self._load.source:
-                importlib.import_module("kerneltruth.runner.child.launches").count()
-        if self._load.language != "triton":
-            if self._compiling:
-                raise UnsupportedError(
-                    f"only Triton compiles without running: {self._load.language}"
-                )
-            return
-        if on_cpu:
-            refusal = importlib.import_module("kerneltruth.runner.interpreter").refusal()
-            if refusal is not None:
-                raise UnsupportedError(refusal)
-            emulation.install()
-        if self._load.mode == "time":
-            return
-        if self._compiling:
-            self._dry = importlib.import_module("kerneltruth.runner.child.compile_only")
-            self._dry.install(self._load.targets)
-        self._launches = importlib.import_module("kerneltruth.runner.child.launches")
-        self._launches.install()
 
     def call(self, call: Call) -> Observation:
         """Call the entry once, between guards."""
@@ -153,22 +120,16 @@ class Worker:
         inputs: list[placing.PlacedInput] = []
         values: list[Any] = []
         copied = self._memory is None
-        guard = guards.Guard(
-            call.poison,
-            small_poison=call.small_poison,
-            small_guards=call.small_guards,
-            memory=self._memory,
-            observe=kernel_work.operator if call.kernels != "run" else None,
-        )
+        guard = self._guard(call)
         seeding.seed(call.draw)
-        if self._launches is not None:
-            self._launches.begin(call.config)
+        if self._recorders.launches is not None:
+            self._recorders.launches.begin(call.config)
         kernel_work.begin(call.kernels, self._device)
         try:
             with emulation.suspended():
                 self._need_memory(call.free_bytes)
                 arguments = [self._offered(a, inputs) for a in call.arguments]
-                if self._launches is not None and self._device.type == "cpu":
+                if self._recorders.launches is not None and self._device.type == "cpu":
                     emulation.begin((p.name, p.view) for p in inputs)
                 if self._device.type == "cuda":
                     guard.prime_cuda(self._device)
@@ -204,6 +165,15 @@ class Worker:
         except BaseException as error:
             observation = failures.failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
+
+    def _guard(self, call: Call) -> guards.Guard:
+        return guards.Guard(
+            call.poison,
+            small_poison=call.small_poison,
+            small_guards=call.small_guards,
+            memory=self._memory,
+            observe=kernel_work.operator if call.kernels != "run" else None,
+        )
 
     def _read_again(
         self,
@@ -256,7 +226,7 @@ class Worker:
 
     def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
-            return timed_worker.offered_scalar(argument)
+            return offering.offered_scalar(argument)
         if isinstance(argument, KeptArgument):
             assert self._memory is not None
             placed = placing.place_kept(argument, self._memory)
@@ -360,10 +330,10 @@ class Worker:
         copied: bool,
     ) -> Observation:
         """Add observations from memory and recorders, unless the device cannot be read any more."""
-        if self._launches is not None:
-            observation = replace(observation, launches=tuple(self._launches.collect()))
-        if self._dry is not None:
-            return _compiled(observation, tuple(self._dry.collect()))
+        if self._recorders.launches is not None:
+            observation = replace(observation, launches=tuple(self._recorders.launches.collect()))
+        if self._recorders.compiling is not None:
+            return _compiled(observation, tuple(self._recorders.compiling.collect()))
         if observation.dirty:
             return observation
         return replace(

@@ -16,7 +16,9 @@ from kerneltruth.runner.unsupported import UnsupportedError
 CPU = torch.device("cpu")
 CUDA = torch.device("cuda", 0)
 _HOST_MARK = "_lies_on_the_host"
-_Answer = Callable[[torch.Tensor, tuple[Any, ...], dict[str, Any]], Any]
+# Keyword arguments of a call of PyTorch, which alone knows what they may be.
+Keywords = dict[str, Any]
+_Answer = Callable[[torch.Tensor, tuple[Any, ...], Keywords], Any]
 
 
 def is_host(tensor: torch.Tensor) -> bool:
@@ -42,7 +44,7 @@ def names_cuda(value: Any) -> bool:
     return isinstance(value, str) and value.split(":")[0] == "cuda"
 
 
-def _to(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def _to(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords) -> torch.Tensor:
     """Parse arguments of `Tensor.to`: a device, a dtype, both, or another tensor."""
     target: Any = None
     first = args[0] if args else kwargs.get("device", kwargs.get("other"))
@@ -77,15 +79,15 @@ def _keep_mark(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     return result
 
 
-def _cuda(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def _cuda(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords) -> torch.Tensor:
     return _moved(tensor, "cuda", tensor)
 
 
-def _cpu(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def _cpu(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords) -> torch.Tensor:
     return _moved(tensor, "cpu", tensor)
 
 
-def _numpy(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _numpy(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords) -> Any:
     if not is_host(tensor) and not kwargs.get("force"):
         raise TypeError(
             "can't convert cuda:0 device type tensor to numpy. "
@@ -94,7 +96,7 @@ def _numpy(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return tensor.numpy(*args, **kwargs)
 
 
-def _type(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _type(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords) -> Any:
     wanted = args[0] if args else kwargs.get("dtype")
     if wanted is None:
         name = tensor.type()
@@ -105,13 +107,13 @@ def _type(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return _keep_mark(tensor, tensor.type(wanted))
 
 
-def _pinned(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def _pinned(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords) -> torch.Tensor:
     return tensor
 
 
 def _array_interface(
-    tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
+    tensor: torch.Tensor, args: tuple[Any, ...], kwargs: Keywords
+) -> dict[str, object]:
     raise UnsupportedError("memory of a real CUDA device (__cuda_array_interface__)")
 
 

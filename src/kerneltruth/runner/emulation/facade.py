@@ -31,6 +31,7 @@ from kerneltruth.runner.emulation import buffers, gpu, swaps
 from kerneltruth.runner.emulation.devices import (
     ANSWERS,
     CPU,
+    Keywords,
     claimed,
     is_host,
     mark_host,
@@ -185,7 +186,7 @@ class _Facade(TorchFunctionMode):
         func: Any,
         types: Sequence[type],
         args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        kwargs: Keywords | None = None,
     ) -> Any:
         if func is torch.device:
             return func(*args, **(kwargs or {}))
@@ -205,14 +206,14 @@ class _Facade(TorchFunctionMode):
         return _call(func, args, dict(kwargs or {}))
 
 
-def _parsed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _parsed(func: Any, args: tuple[Any, ...], kwargs: Keywords) -> Any:
     """Parse the arguments of `Module.to`, before it moves each tensor."""
     device, *others = func(*args, **kwargs)
     like = next(_tensors([*args, kwargs]), None)
     return device if like is None else claimed(like), *others
 
 
-def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(func: Any, args: tuple[Any, ...], kwargs: Keywords) -> Any:
     wanted = _requested(func, kwargs)
     args = tuple(CPU if isinstance(a, torch.device) and names_cuda(a) else a for a in args)
     if kwargs.get("pin_memory"):
@@ -228,7 +229,7 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def _requested(func: Any, kwargs: dict[str, Any]) -> str | None:
+def _requested(func: Any, kwargs: Keywords) -> str | None:
     """Return the device that a call requests, and make `kwargs` request the CPU."""
     device = kwargs.get("device")
     if device is None:

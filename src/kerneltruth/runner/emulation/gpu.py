@@ -149,7 +149,7 @@ class PretendDriver:
         self.set_current_device = nothing
         self.get_device_capability = capability
 
-    def device_properties(self, device: int) -> dict[str, Any]:
+    def device_properties(self, device: int) -> dict[str, object]:
         """Return the device's properties by Triton's names."""
         return {
             "max_shared_mem": FACTS["shared_memory_per_block_optin"],

@@ -108,7 +108,7 @@ def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(int(seed))
 
 
-def _cuda_functions() -> dict[str, Any]:
+def _cuda_functions() -> dict[str, object]:
     still: Callable[..., Any] = nothing
     memory = FACTS["total_memory"]
     silent = (
@@ -169,7 +169,7 @@ def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> l
     import triton.testing
 
     cuda, nvtx = torch.cuda, torch.cuda.nvtx
-    accelerator: dict[str, Any] = {
+    accelerator: dict[str, object] = {
         "is_available": always(True),
         "device_count": always(1),
         "current_accelerator": always(torch.device("cuda")),

@@ -222,7 +222,7 @@ def _build_lean(own_inline: Callable[..., Any], given: Mapping[str, Any], kit: P
     return module
 
 
-def _copied(given: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(given: Mapping[str, Any]) -> dict[str, object]:
     """Copy the arguments' lists, because PyTorch appends to them."""
     return {k: list(v) if isinstance(v, list | tuple) else v for k, v in given.items()}
 

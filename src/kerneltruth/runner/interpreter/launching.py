@@ -73,7 +73,7 @@ def _argument(value: Any, annotation: str) -> Any:
     return _convert_other(value)
 
 
-def bind(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:
+def bind(signature: inspect.Signature, arguments: dict[str, object]) -> dict[str, object]:
     """Return what the kernel's parameters hold: constants bare, all else as run-time values."""
     bound = {}
     for name, value in arguments.items():
@@ -97,7 +97,7 @@ def _on_host(value: Any) -> bool:
     return getattr(device, "type", None) == "cpu"
 
 
-def _grid(grid: Any, arguments: dict[str, Any]) -> tuple[int, int, int]:
+def _grid(grid: Any, arguments: dict[str, object]) -> tuple[int, int, int]:
     sizes = tuple(grid(arguments) if callable(grid) else grid)
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"a grid has 1 to 3 dimensions, got {len(sizes)}")

@@ -209,7 +209,7 @@ def _describe(value: Any, key: list[Any]) -> bool:
 
 
 def _first(
-    key: tuple[Any, ...], slow: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]
+    key: tuple[Any, ...], slow: Operation, args: tuple[Any, ...], kwargs: dict[str, object]
 ) -> Any:
     """Let the language itself make the call, and keep the notes."""
     recorder = _RecordingBuilder(it.interpreter_builder)

@@ -8,7 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from triton.compiler.errors import UnsupportedLanguageConstruct
 
@@ -137,7 +137,7 @@ def _bare(definition: ast.FunctionDef) -> None:
     arguments.kw_defaults = [None] * len(arguments.kwonlyargs)
 
 
-def _captured(fn: FunctionType) -> dict[str, Any]:
+def _captured(fn: FunctionType) -> dict[str, object]:
     captured = {}
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
         try:
@@ -178,9 +178,10 @@ def rewrite(fn: FunctionType, control: Any, *, chains: bool) -> Callable[..., An
     ast.increment_lineno(module, first_line - 1)
     flags = fn.__code__.co_flags & features.annotations.compiler_flag
     code = compile(module, fn.__code__.co_filename, "exec", flags=flags, dont_inherit=True)
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, object] = {}
     exec(code, fn.__globals__, namespace)
-    rewritten: FunctionType = namespace[_FACTORY](control, **captured)
+    make = cast(Callable[..., FunctionType], namespace[_FACTORY])
+    rewritten = make(control, **captured)
     rewritten.__defaults__ = fn.__defaults__
     rewritten.__kwdefaults__ = fn.__kwdefaults__
     rewritten.__annotations__ = dict(fn.__annotations__)

@@ -25,6 +25,7 @@ import torch
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.child.binding import Offered
+from kerneltruth.runner.child.offering import offered_scalar, offered_tensor
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import TimedStep
 from kerneltruth.runner.timing.input_buffers import InputBuffers, pooled
@@ -50,8 +51,6 @@ _clone = torch.ops.aten.clone.default
 # Device cycles per second, as many as any device has.
 _CYCLES = 2e9
 _sleep = torch.cuda._sleep
-# Buffers whose filling uses other kernels.
-_REHEARSED = ("float32", "float16", "int64")
 # More than one result stays alive, so that results use several places in turn.
 _KEPT_RESULTS = 8
 _KEPT_BYTES = 2**29
@@ -332,48 +331,6 @@ def _flushed(words: int, device: torch.device) -> torch.Tensor:
         found = torch.zeros(words, dtype=torch.int64, device=device)
         _FLUSHES[words, device] = found
     return found
-
-
-def rehearse(device: str, worker: type[TimedWorker] = TimedWorker) -> None:
-    """Make a batch over almost nothing: a device loads each kernel at its first launch.
-
-    Loading takes a while, which overlaps with the previous candidate.
-    """
-    where = torch.device(device)
-    for dtype in _REHEARSED:
-        supply = Supply(name="x", dtype=dtype, shape=(2,), pool=bytes(64))
-        track = worker(PrepareInputs(arguments=(supply,), flush_bytes=8), where, _untouched)
-        track.buffers(2)
-        track.refill((0, 1), ((0, 1),), ((1.0, 0.5),) if dtype == "float32" else ())
-        track.batch(RunBatch(buffers=(0, 1), head_start_s=1e-6, hidden=True))
-        track.show()
-    if where.type == "cuda":
-        torch.cuda.empty_cache()
-
-
-def _untouched(buffers: Sequence[Sequence[Offered]]) -> list[Caller]:
-    """Return calls that return their input."""
-    return [partial(_first, buffer[0].value) for buffer in buffers]
-
-
-def _first(value: Any) -> Any:
-    return value
-
-
-def offered_tensor(supply: Supply, value: torch.Tensor) -> Offered:
-    """Return a tensor as the candidate receives it."""
-    return Offered(name=supply.name, value=value, tensor=True, member_of=supply.member_of)
-
-
-def offered_scalar(argument: ScalarArgument) -> Offered:
-    """Return an attribute as the candidate receives it."""
-    value, default = (
-        tuple(v) if isinstance(v, list) else v for v in (argument.value, argument.default)
-    )
-    same = type(value) is type(default) and value == default
-    if isinstance(value, str) and value.startswith("torch."):
-        value = placing.dtype_of(value.removeprefix("torch."))
-    return Offered(name=argument.name, value=value, default=default, optional=same)
 
 
 def _copied(value: Any) -> Any:

@@ -82,7 +82,7 @@ def _widened(value: Any) -> Any:
     return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
 
 
-def _facts(asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+def _facts(asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, object]:
     runs = [_outputs({**asked, "seed": seed}, tensors) for seed in (1, 2)]
     with _Wide():
         wide = _outputs(asked, tensors)
@@ -93,7 +93,7 @@ def _facts(asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dic
     }
 
 
-def _described(value: Any) -> dict[str, Any]:
+def _described(value: Any) -> dict[str, object]:
     if not isinstance(value, torch.Tensor):
         return {"type": type(value).__name__}
     dtype = str(value.dtype).removeprefix("torch.")

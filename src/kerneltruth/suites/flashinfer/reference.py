@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from kerneltruth.documents.model import Model, Number
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.flashinfer.definition import Definition
-from kerneltruth.suites.remote import Rejected, Remote
+from kerneltruth.suites.remote import Remote
 
 CHILD = Path(__file__).with_name("child.py")
 TRUTH_S = 120.0
@@ -24,17 +25,42 @@ TRUTH_S = 120.0
 _PRECISIONS = (("float64", 2.0**-44), ("float32", 2.0**-19), ("float16", 2.0**-11))
 
 
+class ReferenceRequest(Model, frozen=True, kw_only=True):
+    """What `child.py` reads by key; scalars are Python text."""
+
+    what: Literal["truth", "facts"]
+    order: tuple[str, ...]
+    outputs: tuple[str, ...]
+    scalars: dict[str, str]
+
+
+class OutputForm(Model, frozen=True, kw_only=True):
+    """Dtype and shape of an output; the type of what is not a tensor."""
+
+    shape: tuple[int, ...] = ()
+    dtype: str | None = None
+    type: str | None = None
+
+
+class _FactsOfRuns(Model, frozen=True, kw_only=True):
+    """What the child answers; `off` is the outputs' error from the reference's own narrowing."""
+
+    outputs: tuple[OutputForm, ...]
+    random: bool
+    off: Number
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFacts:
     """What one run of a reference shows.
 
     Attributes:
-        outputs: dtype and shape of each; a type for what is not a tensor.
+        outputs: as the child describes them.
         random: whether two runs differ.
         precision: the dtype whose rounding errors the outputs show when all inputs are float64.
     """
 
-    outputs: tuple[Mapping[str, Any], ...]
+    outputs: tuple[OutputForm, ...]
     random: bool
     precision: str
 
@@ -44,8 +70,8 @@ class DefinitionReference:
 
     def __init__(self, definition: Definition, runner: Runner) -> None:
         self.sha256 = definition.sha256
-        self._order = [t.name for t in definition.inputs]
-        self._outputs = [t.name for t in definition.outputs]
+        self._order = tuple(t.name for t in definition.inputs)
+        self._outputs = tuple(t.name for t in definition.outputs)
         self._remote = Remote(
             Candidate(
                 source=f"{CHILD.read_text('utf-8')}\nREFERENCE = {definition.reference!r}\n",
@@ -72,30 +98,23 @@ class DefinitionReference:
         Raises:
             Rejected: the reference does not accept them.
         """
-        found = self._remote.document(*self._asked("facts", given), deadline_s=TRUTH_S)
-        try:
-            off = float(found["off"])
-            precision = next((name for name, most in _PRECISIONS if off <= most), "bfloat16")
-            return ResultFacts(
-                outputs=tuple(dict(o) for o in found["outputs"]),
-                random=bool(found["random"]),
-                precision=precision,
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise Rejected(f"an answer that says nothing: {error}") from error
+        asked = self._asked("facts", given)
+        found = self._remote.document(*asked, _FactsOfRuns, deadline_s=TRUTH_S)
+        precision = next((name for name, most in _PRECISIONS if found.off <= most), "bfloat16")
+        return ResultFacts(outputs=found.outputs, random=found.random, precision=precision)
 
     def close(self) -> None:
         """End its child."""
         self._remote.close()
 
     def _asked(
-        self, what: str, given: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        self, what: Literal["truth", "facts"], given: Mapping[str, Any]
+    ) -> tuple[ReferenceRequest, dict[str, torch.Tensor]]:
         tensors = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
-        request = {
-            "what": what,
-            "order": self._order,
-            "outputs": self._outputs,
-            "scalars": {n: repr(given[n]) for n in self._order if n not in tensors},
-        }
+        request = ReferenceRequest(
+            what=what,
+            order=self._order,
+            outputs=self._outputs,
+            scalars={n: repr(given[n]) for n in self._order if n not in tensors},
+        )
         return request, tensors

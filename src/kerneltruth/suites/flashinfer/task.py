@@ -229,12 +229,12 @@ def _check(definition: Definition, task: Task, facts: ResultFacts) -> None:
     if len(facts.outputs) != len(task.outputs):
         raise Refused(f"the reference returns {len(facts.outputs)} outputs")
     for tensor, seen in zip(definition.outputs, facts.outputs, strict=True):
-        if "dtype" not in seen:
-            raise Refused(f"the reference returns a {seen.get('type')} as {tensor.name}")
+        if seen.dtype is None:
+            raise Refused(f"the reference returns a {seen.type} as {tensor.name}")
         floats = tensor.dtype in FLOATS
-        if floats != str(seen["dtype"]).startswith(("float", "bfloat")):
+        if floats != seen.dtype.startswith(("float", "bfloat")):
             raise Refused(
-                f"the reference returns {tensor.name} as {seen['dtype']}, not as {tensor.dtype}"
+                f"the reference returns {tensor.name} as {seen.dtype}, not as {tensor.dtype}"
             )
-        if len(seen["shape"]) != len(tensor.shape or ()):
-            raise Refused(f"the reference returns {tensor.name} of the shape {seen['shape']}")
+        if len(seen.shape) != len(tensor.shape or ()):
+            raise Refused(f"the reference returns {tensor.name} of the shape {list(seen.shape)}")

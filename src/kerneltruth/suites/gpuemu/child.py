@@ -65,7 +65,7 @@ def answer(request: str, **tensors: torch.Tensor) -> Any:
         return torch.from_numpy(_decoded(_run(_payload(arrays), dtype)))
 
 
-def _payload(arrays: dict[str, Any]) -> str:
+def _payload(arrays: dict[str, np.ndarray[Any, Any]]) -> str:
     inputs = {
         name: {
             "shape": list(a.shape),

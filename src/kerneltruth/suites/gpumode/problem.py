@@ -147,7 +147,7 @@ def _problem(file: Path) -> GpuModeProblem:
         return _refused(plain, f"{_REFERENCE} is nested too deep")
 
 
-def _tests(stated: str) -> Iterator[dict[str, Any]]:
+def _tests(stated: str) -> Iterator[dict[str, object]]:
     """Yield the arguments of each test in the file."""
     section = re.search(r"^tests:\s*\n((?:[ \t#-].*\n|\s*\n)*)", stated, re.MULTILINE)
     for line in (section[1] if section else "").splitlines():

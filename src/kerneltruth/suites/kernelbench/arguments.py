@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from kerneltruth.runner.child.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
@@ -51,7 +51,7 @@ def arguments_of(
     modes = modes_of(schema)
     if len(modes) > 1:
         yield Attribute(name=MODE, default=next(iter(modes)), values=tuple(modes))
-        called = {name: repr(how) for name, how in modes.items()}
+        called = {name: repr(asdict(how)) for name, how in modes.items()}
         yield Derived(name=CALLED, expression=_by(MODE, called))
     yield from specs if problem.function else _of_model(schema, specs, drawn)
     if problem.function is not None and problem.function.backward:

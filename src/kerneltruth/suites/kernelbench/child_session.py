@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 
@@ -15,60 +14,22 @@ from kerneltruth.clock.device.lock import much_memory
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.kernelbench.messages import (
+    PASSED,
+    DrawnRequest,
+    GradientsRequest,
+    OutputsRequest,
+    ProblemCall,
+    ProblemRequest,
+    SpreadRequest,
+    Variant,
+)
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.remote import Rejected, Remote
 
 INSIDE = Path(__file__).with_name("inside")
 TRUTH_S = 120.0
-# How a request names the gradients at the outputs.
-PASSED = "passed."
-
-__all__ = ["INSIDE", "ProblemCall", "ProblemSession", "Rejected"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemCall:
-    """A call of the model, without its tensors.
-
-    Attributes:
-        constants: those that differ from the file's own, as the text of a dict.
-        order: the names of the inputs.
-        scalars: the inputs that are not tensors, as Python text.
-        dtype: of inputs, weights and the tensors that the model creates.
-        arithmetic: `truncated` or `rounded` for factors in TF32, `gpu-0` or `gpu-1` for operators
-            as in GPU libraries; None for torch's own.
-        training: the mode; None leaves the model as its constructor does.
-        updated: buffers that are outputs too.
-        large: whether it is worth a GPU.
-        on_cpu: whether a CPU can do it.
-    """
-
-    constants: str
-    order: tuple[str, ...]
-    scalars: Mapping[str, str]
-    dtype: str
-    arithmetic: str | None = None
-    training: bool | None = None
-    updated: tuple[str, ...] = ()
-    large: bool = False
-    on_cpu: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """An evaluation that a right result may differ from the reference as much as.
-
-    Attributes:
-        dtype: of inputs, weights and the tensors that the model creates.
-        arithmetic: see `ProblemCall`.
-        settles: whether a non-finite value here makes the element unsettled.
-        columns: whether inputs are column-major, for which libraries have other programs.
-    """
-
-    dtype: str
-    arithmetic: str | None = None
-    settles: bool = True
-    columns: bool = False
+T = TypeVar("T")
 
 
 def _harness(problem: Problem) -> str:
@@ -155,13 +116,13 @@ class ProblemSession:
         if self._remote_on_device is not None:
             self._remote_on_device.close()
 
-    def ask(self, what: str, *, deadline_s: float, **asked: Any) -> dict[str, Any]:
+    def ask(self, request: ProblemRequest, answer: type[T], *, deadline_s: float) -> T:
         """Return an answer that is JSON.
 
         Raises:
             Rejected: the problem raised, died or took too long.
         """
-        return self._remote.document({"what": what, **asked}, {}, deadline_s=deadline_s)
+        return self._remote.document(request, {}, answer, deadline_s=deadline_s)
 
     def drawn(
         self, constants: str, weights: Sequence[str], *, seed: int
@@ -171,12 +132,7 @@ class ProblemSession:
         Raises:
             Rejected: the problem raised, died or took too long.
         """
-        request = {
-            "what": "drawn",
-            "constants": constants,
-            "weights": list(weights),
-            "seed": seed % 2**63,
-        }
+        request = DrawnRequest(constants=constants, weights=tuple(weights), seed=seed % 2**63)
         return self._remote.outputs(request, {}, deadline_s=TRUTH_S)
 
     def outputs(
@@ -192,10 +148,10 @@ class ProblemSession:
         Raises:
             Rejected: the model raised, died or took too long.
         """
-        request = {"what": "truth" if count is None else "draws", "count": count} | asdict(call)
+        request = OutputsRequest(call=call, count=count)
         if call.large and self._remote_on_device is not None:
             try:
-                return self._there(request, tensors)
+                return self._there(request, call, tensors)
             except Rejected as refusal:
                 self._on_cpu(call, refusal)
         return self._remote.outputs(request, tensors, deadline_s=TRUTH_S)
@@ -211,7 +167,7 @@ class ProblemSession:
         Raises:
             Rejected: the function raised, died or took too long.
         """
-        request = {"what": "gradients"} | asdict(call)
+        request = GradientsRequest(call=call)
         at_outputs = {f"{PASSED}{i}": t for i, t in enumerate(passed)}
         return self._remote.outputs(request, {**tensors, **at_outputs}, deadline_s=TRUTH_S)
 
@@ -235,13 +191,9 @@ class ProblemSession:
         Raises:
             Rejected: the model raised, died or took too long, and a CPU cannot do it either.
         """
-        request = {
-            "what": "with_spread",
-            "runs": [asdict(v) for v in variants],
-            "promised": list(promised),
-        }
+        request = SpreadRequest(call=call, variants=tuple(variants), promised=tuple(promised))
         try:
-            found = self._there(request | asdict(call), tensors)
+            found = self._there(request, call, tensors)
         except Rejected as refusal:
             self._on_cpu(call, refusal)
             return None
@@ -249,12 +201,12 @@ class ProblemSession:
         return found[:count], found[count:]
 
     def _there(
-        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+        self, request: ProblemRequest, call: ProblemCall, tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
         """Call the child on the device; if its memory is short, once more alone."""
         assert self._remote_on_device is not None
         assert self._device is not None
-        shared = much_memory(self._device) if request["large"] else contextlib.nullcontext()
+        shared = much_memory(self._device) if call.large else contextlib.nullcontext()
         try:
             with shared, self._waiting.using(self._remote_on_device):
                 return self._remote_on_device.outputs(request, tensors, deadline_s=TRUTH_S)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Constants = dict[str, Any]
+# Sizes by name, some as a tuple or list of several.
+Constants = dict[str, int | tuple[int, ...] | list[int]]
 
 # A literal size inside get_inputs counts as a constant from this value on: smaller ones are ranks,
 # image channels or class counts that the model depends on.
@@ -40,18 +41,18 @@ class Slot:
 
     def put(self, constants: Constants, value: int) -> Constants:
         """Return the constants with another value here."""
-        if not self.places:
+        whole = constants[self.name]
+        if isinstance(whole, int):
             return constants | {self.name: value}
-        entries = list(constants[self.name])
+        entries = list(whole)
         for place in self.places:
             entries[place] = value
-        kind = type(constants[self.name])
-        return constants | {self.name: kind(entries)}
+        return constants | {self.name: type(whole)(entries)}
 
     def get(self, constants: Constants) -> int:
         """Return the value that the constants have here."""
         whole = constants[self.name]
-        return int(whole[self.places[0]] if self.places else whole)
+        return whole if isinstance(whole, int) else whole[self.places[0]]
 
 
 def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
@@ -69,7 +70,7 @@ def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
         if isinstance(statement, ast.Assign):
             found |= _assigned(statement)
         elif isinstance(statement, ast.FunctionDef) and statement.name == "get_inputs":
-            found |= {f"{statement.name}:{n.value!r}": n.value for n in sizes_in(statement)}
+            found |= _by_place(statement.name, sizes_in(statement))
     return {n: v for n, v in found.items() if n.partition(":")[0] not in held}
 
 
@@ -89,9 +90,12 @@ def constants_of_inputs(tree: ast.Module, makes: str, held: Collection[str]) -> 
         if isinstance(function, ast.FunctionDef) and function.name == makes:
             named = {n: v for s in _assignments(function) for n, v in _assigned(s).items()}
             found |= {f"{makes}.{n}": v for n, v in named.items()}
-            sizes = sizes_in(function, makes=makes)
-            found |= {f"{makes}:{n.value!r}": n.value for n in sizes}
+            found |= _by_place(makes, sizes_in(function, makes=makes))
     return found
+
+
+def _by_place(place: str, sizes: Iterable[ast.Constant]) -> Constants:
+    return {f"{place}:{n.value!r}": n.value for n in sizes if isinstance(n.value, int)}
 
 
 def _of_module(tree: ast.Module) -> Constants:
@@ -157,7 +161,7 @@ def _assigned(statement: ast.Assign) -> Constants:
         if _is_size(number):
             return {target.id: number}
         beside = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-        return {f"{target.id}:{n.value!r}": n.value for n in _large(beside)}
+        return _by_place(target.id, _large(beside))
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         pairs = zip(target.elts, value.elts, strict=False)
         named = {t.id: _value(v) for t, v in pairs if isinstance(t, ast.Name)}
@@ -250,7 +254,7 @@ def slots_of(constants: Constants) -> tuple[Slot, ...]:
     """Return the numbers among the constants that may vary: the positive ones."""
     found: list[Slot] = []
     for name, value in constants.items():
-        if type(value) is int:
+        if isinstance(value, int):
             found += [Slot(name=name, value=value)] if value > 0 else []
             continue
         by_value: dict[int, list[int]] = {}

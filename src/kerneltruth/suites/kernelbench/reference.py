@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from kerneltruth.suites.kernelbench.child_session import ProblemCall, ProblemSession, Variant
+from kerneltruth.suites.kernelbench.child_session import ProblemSession
+from kerneltruth.suites.kernelbench.messages import ProblemCall, Variant
 from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.tasks.gpu import GPU_DRAWS
 
 UPDATED = "training, and what it updates"
-PLAIN: dict[str, Any] = {"training": None, "updated": ()}
 _TF32 = ("truncated", "rounded")
 HALF = ("float16", "bfloat16")
 # In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
@@ -28,17 +28,22 @@ _LARGE_FLOPS = 2**30
 _MOST_FLOPS_ON_CPU = 2**36
 
 
-def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
-    """How a model is called, by name: first as KernelBench does, then variants that it ignores.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """How a model is called; see `ProblemCall`."""
 
-    `training` is None for the mode in which a constructor leaves the model.
-    """
+    training: bool | None = None
+    updated: tuple[str, ...] = ()
+
+
+def modes_of(schema: Schema) -> dict[str, Mode]:
+    """How a model is called, by name: first as KernelBench does, then variants that it ignores."""
     names = ("training", "evaluation") if schema.training else ("evaluation", "training")
-    found: dict[str, dict[str, Any]] = {names[0]: PLAIN}
+    found = {names[0]: Mode()}
     if schema.modes:
-        found[names[1]] = {"training": not schema.training, "updated": ()}
+        found[names[1]] = Mode(training=not schema.training)
     if schema.updated:
-        found[UPDATED] = {"training": None, "updated": schema.updated}
+        found[UPDATED] = Mode(updated=schema.updated)
     return found
 
 
@@ -147,7 +152,7 @@ class ProblemReference:
         # One tensor may keep float32 beside narrower ones.
         narrowest = min(floats, key=lambda d: d.itemsize, default=torch.float64)
         dtype = str(narrowest).removeprefix("torch.")
-        asked = modes_of(self._schema).get(mode or "", PLAIN)
+        chosen = modes_of(self._schema).get(mode or "", Mode())
         outline = self._choices[sizes].outline
         return ProblemCall(
             constants=self._choices[sizes].constants,
@@ -155,8 +160,8 @@ class ProblemReference:
             scalars={n: repr(given[n]) for n in self._order if n not in tensors},
             dtype=dtype,
             arithmetic=self._arithmetic,
-            training=asked["training"],
-            updated=asked["updated"],
+            training=chosen.training,
+            updated=chosen.updated,
             large=outline.elements + outline.weights > _LARGE_ELEMENTS
             or outline.flops > _LARGE_FLOPS,
             on_cpu=outline.flops <= _MOST_FLOPS_ON_CPU,

@@ -77,32 +77,6 @@ class Outline:
         return tuple(i.shape for i in self.inputs), self.init, tuple(self.state.values())
 
 
-def outline_of(data: dict[str, Any]) -> Outline:
-    """Parse the outline in a child's answer."""
-    return Outline(
-        init=data["init"],
-        plain=data["plain"],
-        names=tuple(data["names"]),
-        parameters=tuple(data["parameters"]),
-        masks=tuple(data["masks"]),
-        flops=data["flops"],
-        terms=data["terms"],
-        products=data["products"],
-        stretched=tuple(data["stretched"]),
-        inputs=tuple(_input(i) for i in data["inputs"]),
-        outputs=tuple(_input(o) for o in data["outputs"]),
-        state={n: tuple(shape) for n, shape in data["state"].items()},
-    )
-
-
-def _input(data: dict[str, Any]) -> Input:
-    if "type" in data:
-        return Input()
-    return Input(
-        shape=tuple(data.get("shape", ())), dtype=data.get("dtype"), value=data.get("value")
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantChoice:
     """One set of constants.

@@ -44,8 +44,11 @@ def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Sc
 
 def _cache_key(problem: Problem) -> str:
     """Hash everything that a schema follows from."""
-    beside = ("constants.py", "forms.py", "schema.py", "search.py", "derive.py")
-    files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
+    beside = (
+        *("constants", "derive", "facts_of_runs", "forms", "messages", "prober", "schema"),
+        "search",
+    )
+    files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / f"{name}.py" for name in beside))
     rules = [p.read_text("utf-8") for p in files]
     models = _models() if problem.pretrained else []
     return content_hash([problem.source, rules, torch.__version__, *models])

@@ -15,7 +15,9 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import cache_folder
 from kerneltruth.suites.kernelbench.child_session import FewChildren, ProblemSession
 from kerneltruth.suites.kernelbench.declaration import declaration_of, in_one_line
-from kerneltruth.suites.kernelbench.problem import Problem, read_problems, read_reference
+from kerneltruth.suites.kernelbench.own_reference import read_reference
+from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.suites.kernelbench.published_problems import read_problems
 from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.suites.kernelbench.schema_cache import schema_of
 from kerneltruth.suites.kernelbench.tasks import category_of, entry_of, task_of

@@ -7,10 +7,10 @@ is rounded: the position of output i is a fraction whose floor and remainder are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
+from kerneltruth.tasks.arguments import Scalar
 from kerneltruth.tasks.spec import Dim, Role, Task, nonempty, task
 
 _IMAGE: dict[str, Role | Dim] = {
@@ -18,7 +18,7 @@ _IMAGE: dict[str, Role | Dim] = {
     **nonempty(H="spatial", W="spatial"),
 }
 # To twice the height and width: at the default size, large images would be thinned out.
-_LARGE: tuple[dict[str, Any], ...] = (
+_LARGE: tuple[dict[str, Scalar], ...] = (
     {"C": 64, "H": 64, "W": 64, "size": (128, 128)},
     {"C": 256, "H": 128, "W": 128, "size": (256, 256)},
     {"C": 1024, "H": 256, "W": 256, "size": (512, 512)},

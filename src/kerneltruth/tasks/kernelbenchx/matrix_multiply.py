@@ -14,7 +14,7 @@ from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Task, Variants, 
 
 _MNK: dict[str, Role | Dim] = {"M": "batch", "N": "channel", "K": "contracted"}
 _SMALL = {"M": 64, "N": 64, "K": 64}
-_LARGE: tuple[dict[str, Any], ...] = (
+_LARGE = (
     {"M": 512, "N": 512, "K": 512},
     {"M": 2048, "N": 2048, "K": 2048},
     {"M": 4096, "N": 4096, "K": 4096},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,10 +32,8 @@ def _along(dim: int | None, _rank: int) -> int:
 
 _DIMS = nonempty(L="batch", M="spatial", N="reduced")
 _VECTOR = nonempty(N="reduced")
-_ADDED: dict[str, Any] = {
-    "where": {"added": Variants("_x", {"same": "N", "one": "1"})},
-    "extended": {"_x": ("one",)},
-}
+_ADDED = {"added": Variants("_x", {"same": "N", "one": "1"})}
+_ONE_ADDED = {"_x": ("one",)}
 _ONE = (0, 1, -2)
 _SMALL = {"L": 1, "M": 8, "N": 256}
 _PERF = (
@@ -151,7 +148,8 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "scaled_add_dot(y[N], x[*added], alpha=0.5)",
-        **_ADDED,
+        where=_ADDED,
+        extended=_ONE_ADDED,
         category="Fusion",
         dims=_VECTOR,
         attributes={"alpha": (-1.0, 0.0, 2.0)},
@@ -169,7 +167,8 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "scaled_add_norm(y[N], x[*added], alpha=0.5)",
-        **_ADDED,
+        where=_ADDED,
+        extended=_ONE_ADDED,
         category="Fusion",
         dims=_VECTOR,
         attributes={"alpha": (-1.0, 0.0, 2.0)},

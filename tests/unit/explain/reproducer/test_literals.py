@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from kerneltruth.explain.reproducer.literals import as_python, coarse, data_of
+from kerneltruth.explain.reproducer.literals import as_python, by_name, coarse, data_of
 from kerneltruth.explain.reproducer.script import BODY
 
 
@@ -13,10 +13,12 @@ def test_complex_elements_are_written_as_their_parts_exactly():
     parts = [-0.0, math.inf, math.nan, 1.5]
     z = torch.view_as_complex(torch.tensor(parts, dtype=torch.float64).reshape(2, 2))
     spec = data_of(z)
-    assert repr(spec["data"]) == "[-0.0, inf, nan, 1.5]"
+    assert repr(spec.data) == "[-0.0, inf, nan, 1.5]"
     scope = {"torch": torch}
     exec(BODY[BODY.index("def tensor(") : BODY.index("def surroundings(")], scope)
-    assert repr(torch.view_as_real(scope["tensor"](spec)).reshape(-1).tolist()) == repr(parts)
+    assert repr(torch.view_as_real(scope["tensor"](by_name(spec))).reshape(-1).tolist()) == repr(
+        parts
+    )
 
 
 def test_a_single_element_of_any_stride_has_its_bytes():
@@ -36,4 +38,4 @@ def test_long_lists_and_compressed_tensors_are_spread_over_lines_of_the_same_val
     spec = data_of(torch.arange(1000.0))
     text = as_python({"few": list(range(99)), "tensor": spec})
     assert len(text.splitlines()) > 20
-    assert eval(text) == {"few": list(range(99)), "tensor": spec}
+    assert eval(text) == {"few": list(range(99)), "tensor": by_name(spec)}

@@ -7,7 +7,8 @@ from page_material import result
 from kerneltruth.analysis.results import Obliged
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import plain
-from kerneltruth.documents.records import CandidateRef, Digests, ErrorMap, ErrorStats, Finding
+from kerneltruth.documents.records import CandidateRef, ErrorMap, ErrorStats
+from kerneltruth.documents.stored import Digests, Finding
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.report.page.findings import TimedAgainst, attempt_detail
 

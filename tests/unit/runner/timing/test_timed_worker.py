@@ -32,7 +32,8 @@ from kerneltruth.runner.timing.messages import (
     SpotCheck,
     Supply,
 )
-from kerneltruth.runner.timing.timed_worker import TimedWorker, pooled, rehearse
+from kerneltruth.runner.timing.rehearsal import rehearse
+from kerneltruth.runner.timing.timed_worker import TimedWorker, pooled
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 

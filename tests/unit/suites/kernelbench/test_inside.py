@@ -1,15 +1,15 @@
 """What runs in the child: shapes and costs of a model, without computing it."""
 
-import json
-
 import pytest
 import torch
 from torch import nn
 
+from kerneltruth.documents.model import dumps, loads, parse
 from kerneltruth.suites.kernelbench.inside.model import LoadedProblem
 from kerneltruth.suites.kernelbench.inside.modes import Counter, Narrowing, OneStep
 from kerneltruth.suites.kernelbench.inside.serving import Harness
-from kerneltruth.suites.kernelbench.schema import outline_of
+from kerneltruth.suites.kernelbench.messages import OutlineRequest, OutputsRequest, ProblemCall
+from kerneltruth.suites.kernelbench.schema import Input, Outline
 
 from .problems import HEAD, NO_INIT, STACKED
 
@@ -24,9 +24,10 @@ class Model(nn.Module):
 {NO_INIT}"""
 
 
-def outline(source, **asked):
-    request = {"what": "outline", "constants": "{}", "device": "meta", "forward": True} | asked
-    return json.loads(bytes(Harness(LoadedProblem(source)).answer(json.dumps(request)).numpy()))
+def outline(source):
+    request = dumps(OutlineRequest(constants="{}", device="meta", forward=True))
+    answer = Harness(LoadedProblem(source)).answer(request)
+    return parse(Outline, loads(bytes(answer.numpy())))
 
 
 def counted(call, shortened):
@@ -63,20 +64,19 @@ def get_inputs():
 
 
 def test_a_mask_counts_as_no_weight():
-    found = outline_of(outline(MASKED))
+    found = outline(MASKED)
     assert found.masks == ("mask",)
     assert found.weights == 7
 
 
 def test_a_reference_uses_one_thread_unless_more_are_requested():
     before = torch.get_num_threads()
-    asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
-    asked |= {"training": None, "updated": []}
+    call = ProblemCall(constants="{}", order=("x",), scalars={}, dtype="float64")
     harness = Harness(LoadedProblem(THREADS))
     try:
         for more, threads in (({}, 1), ({"threads": 3}, 3), ({}, 1)):
-            request = json.dumps(asked | {"arithmetic": None} | more)
-            (found,) = harness.answer(request, x=torch.zeros(2, dtype=torch.float64))
+            request = OutputsRequest(call=call, **more)
+            (found,) = harness.answer(dumps(request), x=torch.zeros(2, dtype=torch.float64))
             assert found.tolist() == [threads] * 2
     finally:
         torch.set_num_threads(before)
@@ -140,8 +140,8 @@ def test_a_sequence_of_real_numbers_goes_through_all_steps():
 
 def test_a_constructor_that_reads_numbers_is_laid_out_all_the_same():
     found = outline(STACKED)
-    assert found["outputs"][0] == {"shape": [64, 2048, 256], "dtype": "float32"}
-    assert found["state"]["layer.weight_hh_l1"] == [768, 256]
+    assert found.outputs[0] == Input(shape=(64, 2048, 256), dtype="float32")
+    assert found.state["layer.weight_hh_l1"] == (768, 256)
 
 
 def test_what_a_model_rejects_is_rejected_where_its_constructor_reads_numbers():
@@ -170,9 +170,10 @@ def get_inputs():
 @pytest.mark.parametrize("given", [True, False])
 def test_weights_that_are_not_given_are_those_of_the_constructor(given):
     """And what follows of them: else given ones are not drawn first, for large models take long."""
-    asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
-    asked |= {"training": None, "updated": [], "arithmetic": None}
+    call = ProblemCall(constants="{}", order=("x",), scalars={}, dtype="float64")
     one = torch.ones(128, 64, dtype=torch.float64)
     weights = {"weights.weight": one} if given else {}
-    (found,) = Harness(LoadedProblem(SCALED)).answer(json.dumps(asked), x=one, **weights)
+    (found,) = Harness(LoadedProblem(SCALED)).answer(
+        dumps(OutputsRequest(call=call)), x=one, **weights
+    )
     assert float(found) == 8192 * (1 if given else 3) + 3

@@ -9,7 +9,8 @@ from kerneltruth.errors import UserError
 from kerneltruth.suites.kernelbench.constants import constants_of_inputs, label
 from kerneltruth.suites.kernelbench.inside.facts import facts, ignores
 from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, Widening, example
-from kerneltruth.suites.kernelbench.problem import read_reference
+from kerneltruth.suites.kernelbench.messages import ExampleAnswer, FactsRequest, IgnoresRequest
+from kerneltruth.suites.kernelbench.own_reference import read_reference
 
 LISTS = """
 import torch
@@ -114,7 +115,8 @@ def test_rounding_by_chance_rounds_what_the_function_computes_in_a_narrow_dtype(
 
 
 def learned(source, name="f"):
-    return facts(LoadedFunction(source, name, "inputs"), {"constants": "{}", "dtypes": ["float16"]})
+    request = FactsRequest(constants="{}", dtypes=("float16",))
+    return facts(LoadedFunction(source, name, "inputs"), request)
 
 
 ARRANGED = """
@@ -138,7 +140,7 @@ def inputs():
     ],
 )
 def test_offsets_and_permutations_are_told_from_draws(made, arranged):
-    assert learned(ARRANGED.format(made))["inputs"][1]["arranged"] is arranged
+    assert learned(ARRANGED.format(made)).inputs[1].arranged is arranged
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_offsets_and_permutations_are_told_from_draws(made, arranged):
 )
 def test_one_number_everywhere_is_no_form_of_a_tensor(made, form):
     source = f"import torch\n\ndef f(x):\n    return x * 2\n\ndef inputs():\n    return ({made},)\n"
-    assert learned(source)["inputs"][0]["form"] == form
+    assert learned(source).inputs[0].form == form
 
 
 ONE_BY_ONE = """
@@ -185,8 +187,8 @@ def inputs():
     ],
 )
 def test_a_size_of_which_more_is_never_read_is_told(constants, ignored):
-    found = ignores(LoadedFunction(ONE_BY_ONE, "f", "inputs"), {"constants": constants})
-    assert found == {"ignored": ignored}
+    found = ignores(LoadedFunction(ONE_BY_ONE, "f", "inputs"), IgnoresRequest(constants=constants))
+    assert found.ignored is ignored
 
 
 def test_a_row_that_no_index_happens_to_name_is_not_called_ignored():
@@ -195,7 +197,7 @@ def test_a_row_that_no_index_happens_to_name_is_not_called_ignored():
         "    rows = 30\n    return torch.tensor([1, 2, 3]), torch.randn(rows, 4)\n"
     )
     problem = LoadedFunction(source, "f", "inputs")
-    assert ignores(problem, {"constants": "{'inputs.rows': 63}"}) == {"ignored": False}
+    assert not ignores(problem, IgnoresRequest(constants="{'inputs.rows': 63}")).ignored
 
 
 def test_a_number_that_matters_has_another_value():
@@ -203,12 +205,12 @@ def test_a_number_that_matters_has_another_value():
         "import torch\n\ndef f(x, eps, flag, unused):\n    return x + eps if flag else x - eps\n"
     )
     source += "\ndef inputs():\n    return torch.randn(4, 8), 1e-6, True, 2.0\n"
-    assert learned(source)["numbers"] == {"eps": "0.01", "flag": "False"}
+    assert learned(source).numbers == {"eps": "0.01", "flag": "False"}
 
 
 def test_an_example_that_cannot_be_judged_by_says_why():
     source = LISTS.replace("for x in xs]", "for x in xs if x.add_(1) is not None]")
-    assert "scaled() changes argument 1" in example(loaded(source))["trouble"]
+    assert "scaled() changes argument 1" in example(loaded(source)).trouble
 
 
 def test_a_reference_in_kernelbenchs_form_says_what_it_lacks(tmp_path):
@@ -247,7 +249,7 @@ def inputs():
 def test_a_file_that_asks_for_a_gpu_is_evaluated_where_its_inputs_are():
     problem = loaded(ON_GPU, "f")
     made = problem.inputs("{}")
-    assert example(problem) == {}
+    assert example(problem) == ExampleAnswer()
     assert {v.device.type for v in (*made, problem.build("{}")(*made))} == {"cpu"}
     assert made[1].dtype == torch.float16
     with torch.device("meta"):

@@ -16,7 +16,8 @@ from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.suites.kernelbench.problem import read_problems, read_reference
+from kerneltruth.suites.kernelbench.own_reference import read_reference
+from kerneltruth.suites.kernelbench.published_problems import read_problems
 from kerneltruth.suites.kernelbench.suite import KernelBench
 
 from .problems import LINEAR

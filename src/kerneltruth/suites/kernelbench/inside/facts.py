@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
+from kerneltruth.suites.kernelbench.inside.drawn_values import (
+    RandomIntegers,
+    extent_of,
+    extents_of,
+    input_facts,
+    weight_facts,
+)
 from kerneltruth.suites.kernelbench.inside.model import (
     Attributes,
     LoadedProblem,
@@ -20,6 +28,15 @@ from kerneltruth.suites.kernelbench.inside.model import (
     name_of,
     seeded,
     state,
+)
+from kerneltruth.suites.kernelbench.messages import (
+    ExtentsAnswer,
+    FactsAnswer,
+    FactsRequest,
+    IgnoredAnswer,
+    IgnoresRequest,
+    RangesRequest,
+    RunsRequest,
 )
 
 # Two float64 runs that differ by less than this agree.
@@ -34,48 +51,46 @@ _SEEDS = (1, 2, 3)
 _FAR = 1e6
 
 
-def ranges(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
+def ranges(problem: LoadedProblem, request: RangesRequest) -> ExtentsAnswer:
     """Return the range of the integer inputs, without a run of the model."""
-    with _RandomIntegers() as integers:
-        drawn = seeded(1, lambda: problem.inputs(asked["constants"]))
-    return {"inputs": [_input_facts([value], integers) for value in drawn]}
+    with RandomIntegers() as integers:
+        drawn = seeded(1, lambda: problem.inputs(request.constants))
+    return extents_of(drawn, integers)
 
 
-def runs(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return whether the model runs in float64, and the range of its integer inputs."""
-    constants = asked["constants"]
-    with _RandomIntegers() as integers:
-        drawn = seeded(1, lambda: problem.inputs(constants))
-    model = cast(seeded(1, lambda: problem.build(constants)), torch.float64)
+def runs(problem: LoadedProblem, request: RunsRequest) -> ExtentsAnswer:
+    """Run the model in float64, and return the range of its integer inputs."""
+    with RandomIntegers() as integers:
+        drawn = seeded(1, lambda: problem.inputs(request.constants))
+    model = cast(seeded(1, lambda: problem.build(request.constants)), torch.float64)
     with problem.evaluating(torch.float64):
-        outputs = flat(model(*problem.cast(drawn, torch.float64)))
-    return {
-        "inputs": [_input_facts([value], integers) for value in drawn],
-        "outputs": [described(as_tensor(v)) for v in outputs],
-    }
+        model(*problem.cast(drawn, torch.float64))
+    return extents_of(drawn, integers)
 
 
-def ignores(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, bool]:
+def ignores(problem: LoadedProblem, request: IgnoresRequest) -> IgnoredAnswer:
     """Return whether the outputs depend on nothing that these constants add to the inputs.
 
     Integers may choose what is read, so with them nothing is known.
     """
-    own, larger = (seeded(1, partial(problem.inputs, c)) for c in ("{}", asked["constants"]))
+    own, larger = (seeded(1, partial(problem.inputs, c)) for c in ("{}", request.constants))
     added = [_added(*pair) for pair in zip(own, larger, strict=True)]
     integers = any(isinstance(v, torch.Tensor) and not v.is_floating_point() for v in larger)
     if integers or not any(a is not None for a in added):
-        return {"ignored": False}
+        return IgnoredAnswer(ignored=False)
 
     def outputs(number: float) -> list[Any]:
         given = [
             v if a is None else v.masked_fill(a, number) for v, a in zip(larger, added, strict=True)
         ]
-        model = cast(problem.build(asked["constants"]), torch.float64)
+        model = cast(problem.build(request.constants), torch.float64)
         with problem.evaluating(torch.float64):
             return flat(model(*problem.cast(given, torch.float64)))
 
     usual = outputs(1.0)
-    return {"ignored": all(all(map(_same, usual, outputs(n))) for n in (_FAR, -_FAR, math.nan))}
+    return IgnoredAnswer(
+        ignored=all(all(map(_same, usual, outputs(n))) for n in (_FAR, -_FAR, math.nan))
+    )
 
 
 def _added(own: Any, larger: Any) -> torch.Tensor | None:
@@ -88,10 +103,10 @@ def _added(own: Any, larger: Any) -> torch.Tensor | None:
     return beyond if bool(beyond.any()) else None
 
 
-def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(problem: LoadedProblem, request: FactsRequest) -> FactsAnswer:
     """Return what runs show; `dtypes` are tried in addition to float32 and float64."""
-    constants = asked["constants"]
-    with _RandomIntegers() as integers:
+    constants = request.constants
+    with RandomIntegers() as integers:
         drawn = [seeded(seed, lambda: problem.inputs(constants)) for seed in _SEEDS]
     model = _lively(seeded(1, lambda: problem.build(constants)))
     made = {n: t.clone() for n, t in state(model).items()}
@@ -99,23 +114,34 @@ def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     twice = [_run(model, drawn[0], seed) for seed in (1, 2)]
     random = not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True))
     working = name_of(problem.working(drawn[0]))
-    found = {
-        "working": working,
-        "numbers": problem.numbers(model, drawn[0]),
-        "inputs": [_input_facts([d[i] for d in drawn], integers) for i in range(len(drawn[0]))],
-        "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
-        "random": random,
-        "outputs": [described(as_tensor(v)) for v in twice[0]],
-        **_modes(model, drawn[0], twice[0]),
-        "dtypes": {
-            name: _dtypes_of(problem, model, drawn[0], name)
-            for name in asked["dtypes"]
-            if name != working
-        },
+    numbers = problem.numbers(model, drawn[0])
+    inputs = tuple(input_facts(draws, integers) for draws in zip(*drawn, strict=True))
+    modes = _modes(model, drawn[0], twice[0])
+    dtypes = {
+        name: _dtypes_of(problem, model, drawn[0], name)
+        for name in request.dtypes
+        if name != working
     }
-    wide = [problem.cast(inputs, torch.float64) for inputs in drawn]
+    wide = [problem.cast(each, torch.float64) for each in drawn]
     # Random numbers differ in float64.
-    return found | _in_double(problem, constants, wide, None if random else twice[0])
+    double = _in_double(problem, constants, wide, None if random else twice[0])
+    return FactsAnswer(
+        working=working,
+        numbers=numbers,
+        inputs=inputs,
+        extents=tuple(map(extent_of, drawn[0], inputs)),
+        state={n: weight_facts(t, other[n]) for n, t in made.items()},
+        outputs=tuple(described(as_tensor(v)) for v in twice[0]),
+        dtypes=dtypes,
+        random=random,
+        training=modes.training,
+        modes=modes.differ,
+        random_otherwise=modes.random_otherwise,
+        updated=modes.updated,
+        constant=double.constant,
+        positive=double.positive,
+        inexact=double.inexact,
+    )
 
 
 def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
@@ -131,16 +157,26 @@ def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
     return outputs
 
 
-def _modes(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Modes:
+    """How a model differs in its other mode than the one that its constructor leaves it in."""
+
+    training: bool
+    differ: bool
+    random_otherwise: bool
+    updated: tuple[str, ...]
+
+
+def _modes(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> _Modes:
     """Return whether the model differs in its other mode, and what a call updates."""
     training = bool(model.training)
     before = {n: t.clone() for n, t in model.named_buffers()}
     seeded(1, lambda: model(*inputs))
-    updated = [
+    updated = tuple(
         n
         for n, t in model.named_buffers()
         if n in before and is_float(t) and not _alike(t, before[n], 0.0)
-    ]
+    )
     flags = {module: module.training for module in model.modules()}
     model.train(not training)
     try:
@@ -149,12 +185,12 @@ def _modes(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[st
         other = []
     for module, flag in flags.items():
         module.training = flag
-    return {
-        "training": training,
-        "modes": bool(other) and not all(map(_same, outputs, other[0])),
-        "random_otherwise": bool(other) and not all(map(_same, *other)),
-        "updated": updated,
-    }
+    return _Modes(
+        training=training,
+        differ=bool(other) and not all(map(_same, outputs, other[0])),
+        random_otherwise=bool(other) and not all(map(_same, *other)),
+        updated=updated,
+    )
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -176,17 +212,26 @@ def _lively(model: Any) -> Any:
     return model
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InDouble:
+    """What runs in float64 show; see `FactsAnswer`."""
+
+    constant: bool
+    positive: bool
+    inexact: float | None
+
+
 def _in_double(
     problem: LoadedProblem,
     constants: str,
     inputs: Sequence[list[Any]],
     narrow: Sequence[Any] | None,
-) -> dict[str, Any]:
+) -> _InDouble:
     """Return the facts of a float64 run, with weights as the problem's own constructor draws them.
 
     Other weights are drawn only while the output looks constant.
     """
-    found: dict[str, Any] = {"constant": True}
+    positive, inexact = False, None
     for seed in _SEEDS:
         model = cast(_lively(seeded(seed, lambda: problem.build(constants))), torch.float64)
         with problem.evaluating(torch.float64):
@@ -195,17 +240,17 @@ def _in_double(
         others = [*wide[1:], *([shifted] if shifted is not None else [])]
         pairs = ((a, b) for run in others for a, b in zip(wide[0], run, strict=True))
         if seed == _SEEDS[0]:
-            found["positive"] = _only_positive(wide[0], shifted)
+            positive = _only_positive(wide[0], shifted)
             useless = max(_USELESS, _ULPS * torch.finfo(problem.working(inputs[0])).eps)
-            found["inexact"] = None if narrow is None else _inexactness(narrow, wide[0], useless)
+            inexact = None if narrow is None else _inexactness(narrow, wide[0], useless)
         if not all(_alike(a, b, _CLOSE) for a, b in pairs):
-            return {**found, "constant": False}
-    return found
+            return _InDouble(constant=False, positive=positive, inexact=inexact)
+    return _InDouble(constant=True, positive=positive, inexact=inexact)
 
 
 def _dtypes_of(
     problem: LoadedProblem, model: Any, inputs: Sequence[Any], name: str
-) -> list[str] | None:
+) -> tuple[str, ...] | None:
     """Return the output dtypes if everything is in a narrow dtype; None if torch cannot do it.
 
     As in KernelBench, plain attributes of the model keep their dtype.
@@ -218,7 +263,7 @@ def _dtypes_of(
         return None
     finally:
         model.to(torch.float32)
-    return [described(as_tensor(o)).get("dtype", "") for o in outputs]
+    return tuple(described(as_tensor(o)).dtype or "" for o in outputs)
 
 
 def _flat_or_none(model: Any, inputs: Sequence[Any]) -> list[Any] | None:
@@ -271,118 +316,3 @@ def _inexactness(
         off = float(error.square().mean().sqrt()) / size if size else 0.0
         worst = max(worst, off if math.isfinite(off) else math.inf)
     return worst if worst > useless else None
-
-
-class _RandomIntegers:
-    """Records the range of each tensor of random integers."""
-
-    def __enter__(self) -> _RandomIntegers:
-        self._original = torch.randint
-        self._made: list[tuple[torch.Tensor, tuple[int, int]]] = []
-
-        def recorded(*args: Any, **kwargs: Any) -> torch.Tensor:
-            made = self._original(*args, **kwargs)
-            numbers = [a for a in args if type(a) is int][:2]
-            low, high = (0, *numbers)[-2:] if numbers else (0, 0)
-            span = (kwargs.get("low", low), kwargs.get("high", high))
-            self._made.append((made, span))
-            return made
-
-        torch.randint = recorded
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        torch.randint = self._original
-
-    def range_of(self, value: torch.Tensor) -> tuple[int, int] | None:
-        """Return the range that these integers were drawn from, perhaps in another dtype."""
-        for made, span in self._made:
-            if made.shape == value.shape and torch.equal(made.to(value.dtype), value):
-                return span
-        return None
-
-
-def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, Any]:
-    """Return the common properties of one input's draws."""
-    first = draws[0]
-    if not isinstance(first, torch.Tensor):
-        return {"same": len({repr(v) for v in draws}) == 1}
-    if not first.numel():
-        return {}
-    if not first.is_floating_point():
-        known = integers.range_of(first)
-        if known is not None:
-            return {"low": known[0], "high": known[1] - 1}
-        low, high = min(int(d.min()) for d in draws), max(int(d.max()) for d in draws)
-        arranged = all(_is_arranged(d, high - low + 1) for d in draws)
-        return {"low": low, "high": high, "arranged": arranged}
-    forms: dict[str, Callable[[torch.Tensor], Any]] = {
-        "sign": lambda t: (t.abs() == 1).all(),
-        "stochastic": lambda t: (
-            t.ndim > 0
-            and t.shape[-1] > 1
-            and (t >= 0).all()
-            and ((t.sum(-1) - 1).abs() < 1e-4).all()
-        ),
-        "log_stochastic": lambda t: (
-            t.ndim > 0
-            and t.shape[-1] > 1
-            and (t <= 0).all()
-            and (t.double().logsumexp(-1).abs() < 1e-2).all()
-        ),
-        "normalized": lambda t: (
-            t.ndim > 0 and t.shape[-1] > 1 and ((t.double().norm(dim=-1) - 1).abs() < 1e-2).all()
-        ),
-        "halves": lambda t: _repeats(t) and torch.equal(*t.chunk(2, -1)),
-        "pairs": lambda t: _repeats(t) and torch.equal(t[..., ::2], t[..., 1::2]),
-        "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
-        "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
-        "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
-    }
-    least, most = min(float(d.min()) for d in draws), max(float(d.max()) for d in draws)
-    # One number everywhere, as of a weight that was filled with ones, is no form.
-    found = (n for n, holds in forms.items() if least < most and all(bool(holds(d)) for d in draws))
-    return {"form": next(found, None), "low": least, "high": most}
-
-
-def _is_arranged(values: torch.Tensor, count: int) -> bool:
-    """Return whether integers are no independent draws of `count` values.
-
-    They ascend, like offsets, or are all different, like a permutation.
-    """
-    n = values.shape[-1] if values.ndim else 0
-    if values.dtype == torch.bool or n < _FEW or count == 1:
-        return False
-    ascending = bool((values.diff(dim=-1) >= 0).all())
-    rows = values.sort(dim=-1).values
-    different = bool((rows.diff(dim=-1) > 0).all())
-    return ascending or (different and n * n > _LUCK * count)
-
-
-# Fewer integers ascend by chance; more than this times fewer squares are all different by chance.
-_FEW, _LUCK = 3, 16
-
-
-def _repeats(t: torch.Tensor) -> bool:
-    """Return whether rows may repeat half of their elements, and do not hold one number alone."""
-    even = t.ndim > 0 and t.shape[-1] >= 2 * _FEW and t.shape[-1] % 2 == 0
-    return even and bool((t.amax(-1) > t.amin(-1)).any())
-
-
-def _square(t: torch.Tensor) -> bool:
-    return t.ndim >= 2 and t.shape[-1] == t.shape[-2] and t.shape[-1] > 2
-
-
-def _weight_facts(made: torch.Tensor, other: torch.Tensor) -> dict[str, Any]:
-    """Return how a constructor fills a parameter or buffer: one number, random or fixed ones."""
-    dtype = name_of(made.dtype)
-    if not made.is_floating_point() or not made.numel():
-        return {"dtype": dtype, "random": not torch.equal(made, other)}
-    wide = made.double()
-    constant = bool((wide == wide.reshape(-1)[0]).all())
-    return {
-        "dtype": dtype,
-        "random": not torch.equal(made, other),
-        "constant": float(wide.reshape(-1)[0]) if constant else None,
-        "size": float(wide.square().mean().sqrt()),
-    }

@@ -14,6 +14,7 @@ import torch
 
 from kerneltruth.runner.child.pretrained import as_text, from_text
 from kerneltruth.suites.kernelbench.constants import sizes_in
+from kerneltruth.suites.kernelbench.schema import Input
 
 # The name of the file in tracebacks.
 FILE = "<problem>"
@@ -173,13 +174,13 @@ def name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def described(value: Any) -> dict[str, Any]:
-    """Describe a tensor by shape and dtype, a plain value as text, anything else by its type."""
+def described(value: Any) -> Input:
+    """Describe a tensor by shape and dtype, a plain value as text, anything else by nothing."""
     if isinstance(value, torch.Tensor):
-        return {"shape": list(value.shape), "dtype": name_of(value.dtype)}
+        return Input(shape=tuple(value.shape), dtype=name_of(value.dtype))
     if value is None or isinstance(value, bool | int | float | str):
-        return {"value": repr(value)}
-    return {"type": type(value).__name__}
+        return Input(value=repr(value))
+    return Input()
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:

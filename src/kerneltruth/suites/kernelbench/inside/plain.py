@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.suites.kernelbench.inside.model import FILE, LoadedProblem, flat, is_float
 from kerneltruth.suites.kernelbench.inside.modes import Narrowing
+from kerneltruth.suites.kernelbench.messages import ExampleAnswer
 
 _WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -177,15 +178,15 @@ class LoadedFunction(LoadedProblem):
         return FunctionModel
 
 
-def example(problem: LoadedFunction) -> dict[str, Any]:
+def example(problem: LoadedFunction) -> ExampleAnswer:
     """Return why the file is no reference, as far as calls on its example show; else nothing."""
     try:
         with _Located("the file"):
             module = problem.space("{}")
         _try(module, problem.name, problem.makes)
     except NoReference as refusal:
-        return {"trouble": str(refusal)}
-    return {}
+        return ExampleAnswer(trouble=str(refusal))
+    return ExampleAnswer()
 
 
 def _try(module: types.ModuleType, name: str, makes: str) -> None:

@@ -1,33 +1,22 @@
 """Serve the judge's requests in the child.
 
-Requests, as JSON:
-
-- `outline`: shapes of inputs, weights and outputs for some constants, and the cost of a call,
-  without computing anything if the meta device allows that;
-- `facts`: what only a run shows: the values of inputs and weights, whether the model is random,
-  constant, or too inexact for any bound;
-- `example`: why a plain function is no reference, as its own example shows;
-- `runs`: only whether a run succeeds; `ranges`: only the ranges of integer inputs;
-- `drawn`: inputs and weights as the problem's own file creates them;
-- `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one;
-- `gradients`: those of the inputs, for those at the outputs;
-- `with_spread`: the outputs in float64, and how far other evaluations deviate from them.
-
-The last three run on the device that holds the inputs.
+`messages.py` has the requests. Calls of the model (`outputs`, `gradients` and `with_spread`) run on
+the device that holds the inputs.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
+from kerneltruth.documents.model import dumps
 from kerneltruth.runner.child.pretrained import as_text
 from kerneltruth.suites.kernelbench.inside.facts import facts, ignores, ranges, runs
 from kerneltruth.suites.kernelbench.inside.laid_out import RecordedLayouts, without_dynamo
@@ -57,10 +46,26 @@ from kerneltruth.suites.kernelbench.inside.modes import (
 )
 from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, example
 from kerneltruth.suites.kernelbench.inside.stray import Stray
+from kerneltruth.suites.kernelbench.messages import (
+    PASSED,
+    AnyRequest,
+    DrawnRequest,
+    ExampleAnswer,
+    ExampleRequest,
+    FactsRequest,
+    GradientsRequest,
+    IgnoresRequest,
+    OutlineRequest,
+    OutputsRequest,
+    ProblemCall,
+    RangesRequest,
+    RunsRequest,
+    SpreadRequest,
+)
+from kerneltruth.suites.kernelbench.schema import Outline
 from kerneltruth.tasks.gpu import OnGpu
 
-# How a request names the gradients at the outputs.
-PASSED = "passed."
+_READER = msgspec.json.Decoder(AnyRequest)
 # Models are kept, by constants and dtype, as long as they are small.
 _KEPT_MODELS = 3
 _KEPT_ELEMENTS = 2**26
@@ -90,8 +95,8 @@ def _arithmetic(name: str | None) -> Any:
     return Rounding(how)
 
 
-def _packed(value: Any) -> torch.Tensor:
-    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+def _packed(value: object) -> torch.Tensor:
+    return torch.frombuffer(bytearray(dumps(value).encode()), dtype=torch.uint8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +120,9 @@ class Harness:
         self._laid_out = RecordedLayouts()
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
-        """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
-        asked = json.loads(request)
-        torch.set_num_threads(asked.get("threads", 1))
+        """Serve one request; the result is JSON as bytes, or tensors."""
+        asked = _READER.decode(request)
+        torch.set_num_threads(asked.threads)
         with _unguarded(), torch.no_grad():
             if home(tensors).type == "cpu":
                 return self._answer(asked, tensors)
@@ -129,35 +134,37 @@ class Harness:
                     self._models.clear()
                 torch.cuda.empty_cache()
 
-    def _answer(self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> Any:
-        match asked["what"]:
-            case "truth":
-                return self._truth(asked, tensors, 0)
-            case "draws":
-                runs_ = [self._truth(asked, tensors, seed) for seed in range(asked["count"])]
-                return tuple(torch.stack(same) for same in zip(*runs_, strict=True))
-            case "gradients":
-                return self._gradients(asked, tensors)
-            case "with_spread":
+    def _answer(self, asked: AnyRequest, tensors: Mapping[str, torch.Tensor]) -> Any:
+        match asked:
+            case OutputsRequest(call=call, count=None):
+                return self._truth(call, tensors, 0)
+            case OutputsRequest(call=call, count=int(count)):
+                drawn = [self._truth(call, tensors, seed) for seed in range(count)]
+                return tuple(torch.stack(same) for same in zip(*drawn, strict=True))
+            case GradientsRequest(call=call):
+                return self._gradients(call, tensors)
+            case SpreadRequest():
                 return self._with_spread(asked, tensors)
-            case "drawn":
+            case DrawnRequest():
                 return self._drawn(asked)
-            case "ranges":
+            case RangesRequest():
                 return _packed(ranges(self._problem, asked))
-            case "facts":
+            case FactsRequest():
                 return _packed(facts(self._problem, asked))
-            case "ignores":
+            case IgnoresRequest():
                 return _packed(ignores(self._problem, asked))
-            case "example":
+            case ExampleRequest():
                 return _packed(self._example())
-            case "runs":
+            case RunsRequest():
                 return _packed(runs(self._problem, asked))
-            case _:
+            case OutlineRequest():
                 return _packed(self._outline(asked))
 
-    def _example(self) -> dict[str, Any]:
+    def _example(self) -> ExampleAnswer:
         """Return why a plain function is no reference, as far as its example shows."""
-        return example(self._problem) if isinstance(self._problem, LoadedFunction) else {}
+        if not isinstance(self._problem, LoadedFunction):
+            return ExampleAnswer()
+        return example(self._problem)
 
     def _elements(self) -> int:
         """The models that are kept."""
@@ -165,33 +172,32 @@ class Harness:
             t.numel() for ready in self._models.values() for t in state(ready.model).values()
         )
 
-    def _outline(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outline; `device` is meta or cpu; `forward` says whether to call the model."""
-        space = self._problem.space(asked["constants"])
+    def _outline(self, asked: OutlineRequest) -> Outline:
+        space = self._problem.space(asked.constants)
         counter = Counter()
         outputs: list[Any] = []
         with without_dynamo(), self._laid_out:
-            model = self._shaped(asked["constants"], asked["device"])
-            with torch.device(asked["device"]):
+            model = self._shaped(asked.constants, asked.device)
+            with torch.device(asked.device):
                 init = space.get_init_inputs()
-                inputs = self._problem.inputs(asked["constants"])
-                if asked["forward"]:
+                inputs = self._problem.inputs(asked.constants)
+                if asked.forward:
                     with counter, OneStep(counter):
                         outputs = flat(model(*inputs))
-        return {
-            "init": as_text(init),
-            "plain": is_plain(init),
-            "names": self._problem.names(model, inputs),
-            "inputs": [described(v) for v in inputs],
-            "state": {n: list(t.shape) for n, t in state(model).items()},
-            "parameters": [n for n, _ in model.named_parameters()],
-            "masks": [n for n, t in state(model).items() if t.dtype == torch.bool],
-            "outputs": [described(v) for v in outputs],
-            "flops": counter.flops,
-            "terms": counter.terms,
-            "products": counter.products,
-            "stretched": sorted(counter.stretched),
-        }
+        return Outline(
+            init=as_text(init),
+            plain=is_plain(init),
+            names=tuple(self._problem.names(model, inputs)),
+            inputs=tuple(map(described, inputs)),
+            state={n: tuple(t.shape) for n, t in state(model).items()},
+            parameters=tuple(n for n, _ in model.named_parameters()),
+            masks=tuple(n for n, t in state(model).items() if t.dtype == torch.bool),
+            outputs=tuple(map(described, outputs)),
+            flops=counter.flops,
+            terms=counter.terms,
+            products=counter.products,
+            stretched=tuple(sorted(counter.stretched)),
+        )
 
     def _shaped(self, constants: str, device: str) -> Any:
         """Return the model on a device; on meta also one whose constructor reads numbers."""
@@ -204,49 +210,45 @@ class Harness:
         with Unfilled():
             return emptied(self._problem.build(constants))
 
-    def _drawn(self, asked: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
+    def _drawn(self, asked: DrawnRequest) -> tuple[torch.Tensor, ...]:
         """Return the tensor inputs, then the weights of these names, from a seed."""
-        inputs = seeded(asked["seed"], lambda: self._problem.inputs(asked["constants"]))
-        made = state(seeded(asked["seed"], lambda: self._problem.build(asked["constants"])))
+        inputs = seeded(asked.seed, lambda: self._problem.inputs(asked.constants))
+        made = state(seeded(asked.seed, lambda: self._problem.build(asked.constants)))
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
-        return tuple(t.detach().clone() for t in (*given, *(made[n] for n in asked["weights"])))
+        return tuple(t.detach().clone() for t in (*given, *(made[n] for n in asked.weights)))
 
     def _truth(
-        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], seed: int
+        self, call: ProblemCall, tensors: Mapping[str, torch.Tensor], seed: int
     ) -> tuple[torch.Tensor, ...]:
-        """Return the outputs for given inputs and weights, in the requested dtype; then updates.
-
-        `training` is None for the mode in which the constructor leaves the model; `updated` names
-        the buffers that are outputs too.
-        """
-        dtype = getattr(torch, asked["dtype"])
-        model = self._ready(asked, dtype, tensors)
+        """Return the outputs for given inputs and weights, in the requested dtype; then updates."""
+        dtype = getattr(torch, call.dtype)
+        model = self._ready(call, dtype, tensors)
         where = home(tensors)
         evaluating = self._problem.evaluating(dtype)
         with evaluating, contextlib.nullcontext() if where.type == "cpu" else where:
-            scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
-            inputs = [tensors[n] if n in tensors else scalars[n] for n in asked["order"]]
+            scalars = {n: ast.literal_eval(v) for n, v in call.scalars.items()}
+            inputs = [tensors[n] if n in tensors else scalars[n] for n in call.order]
             seed_with(seed)
-            inputs, arithmetic = self._arithmetic(asked["arithmetic"], inputs)
+            inputs, arithmetic = self._arithmetic(call.arithmetic, inputs)
             with arithmetic:
                 outputs = flat(model(*inputs))
             own = state(model)
-            outputs += [own[n] for n in asked["updated"]]
+            outputs += [own[n] for n in call.updated]
             return tuple(torch.as_tensor(o).clone() for o in outputs)
 
     def _gradients(
-        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+        self, call: ProblemCall, tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
         """Return the gradients of the real inputs, for those passed in at the real outputs."""
         passed = [t for n, t in tensors.items() if n.startswith(PASSED)]
         given = {n: t for n, t in tensors.items() if not n.startswith(PASSED)}
         leaves = [t.requires_grad_() for t in given.values() if is_float(t)]
-        dtype = getattr(torch, asked["dtype"])
-        scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
-        inputs = [given[n] if n in given else scalars[n] for n in asked["order"]]
-        model = self._ready(asked, dtype, given)
+        dtype = getattr(torch, call.dtype)
+        scalars = {n: ast.literal_eval(v) for n, v in call.scalars.items()}
+        inputs = [given[n] if n in given else scalars[n] for n in call.order]
+        model = self._ready(call, dtype, given)
         with torch.enable_grad(), self._problem.evaluating(dtype):
-            inputs, arithmetic = self._arithmetic(asked["arithmetic"], inputs)
+            inputs, arithmetic = self._arithmetic(call.arithmetic, inputs)
             with arithmetic:
                 outputs = flat(model(*inputs))
                 pairs = [
@@ -269,35 +271,35 @@ class Harness:
         return inputs, _arithmetic(name)
 
     def _with_spread(
-        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+        self, asked: SpreadRequest, tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
         """Return the outputs in float64, then the deviations of right results; see `Stray`."""
-        truth = self._truth(asked, cast_tensors(tensors, torch.float64), 0)
+        truth = self._truth(asked.call, cast_tensors(tensors, torch.float64), 0)
         if any(t.is_complex() for t in truth):
             raise NotImplementedError("complex results are evaluated one by one")
         strays = [Stray(t) for t in truth]
-        for run in asked["runs"]:
-            dtype = getattr(torch, run["dtype"])
+        for variant in asked.variants:
             # Models may write into their inputs.
-            given = cast_tensors(tensors, dtype)
-            if run["columns"]:
+            given = cast_tensors(tensors, getattr(torch, variant.dtype))
+            if variant.columns:
                 given = {n: t if t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
             try:
-                outputs = self._truth({**asked, **run}, given, 0)
+                call = replace(asked.call, dtype=variant.dtype, arithmetic=variant.arithmetic)
+                outputs = self._truth(call, given, 0)
             except torch.OutOfMemoryError:
                 raise
             except (RuntimeError, TypeError, ValueError):
                 continue
-            for stray, output, promised in zip(strays, outputs, asked["promised"], strict=True):
-                rounds = run["dtype"] != "float64"
-                stray.add(output, promised if rounds else None, settles=run["settles"])
+            for stray, output, promised in zip(strays, outputs, asked.promised, strict=True):
+                rounds = variant.dtype != "float64"
+                stray.add(output, promised if rounds else None, settles=variant.settles)
         return (*truth, *(stray.spread() for stray in strays))
 
     def _ready(
-        self, asked: Mapping[str, Any], dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
+        self, call: ProblemCall, dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
     ) -> Any:
         """Return the model for the constants, dtype and mode, with the given weights."""
-        constants, training = asked["constants"], asked["training"]
+        constants, training = call.constants, call.training
         given = any(name.startswith("weights.") for name in tensors)
         key = (constants, str(dtype), training, given)
         if key not in self._models:
