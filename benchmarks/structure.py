@@ -1,10 +1,11 @@
-"""The structure of the package: its modules, imports, circles of imports and class names.
+"""The structure of the package: its modules, imports, circles of imports, class names and sizes.
 
     python benchmarks/structure.py
 
 Fails, and says where, if modules import each other in a circle, if a class has the name of another,
-or if tests patch the package, or use its private names, more often than `PATCHED` and `PRIVATE`
-allow. `make lint` runs it; `house.py` counts the same.
+if a file or a function is longer than `FILE_LINES` and `FUNCTION_LINES`, or if tests patch the
+package, or use its private names, more often than `PATCHED` and `PRIVATE` allow. `make lint` runs
+it; `house.py` counts the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 OWN = Path(__file__).resolve().parent.parent / "src" / "kerneltruth"
@@ -26,6 +27,18 @@ IDIOMS = {"_State"}
 DECLARATIONS = re.compile(
     r"corpus/|tasks/(core|suite|kernelbenchx|tritonbench|gpu|earlier|sentences)\b"
 )
+
+# The most lines of a file, and of a function beside its signature and docstring: these grow with
+# the options of a command, and with what callers must know.
+FILE_LINES = 400
+FUNCTION_LINES = 50
+# Files that are longer, or hold a longer function, until they are split. Declarations are data.
+LONG = {
+    "engine/benchmark/shape_document.py",
+    "oracle/candidate_session.py",
+    "oracle/case_loop.py",
+    "oracle/profile.py",
+}
 
 TESTS = OWN.parents[1] / "tests"
 # Where tests replace a part of the package, how often, and why nothing is injected there. What is
@@ -126,6 +139,34 @@ def classes(paths: Iterable[Path]) -> dict[str, list[str]]:
     return dict(found)
 
 
+def too_long(path: Path) -> Iterator[str]:
+    """What is too long in a file: the file itself, and functions of it, one line each."""
+    text = path.read_text()
+    count = len(text.splitlines())
+    if count > FILE_LINES:
+        yield f"{path}: {count} lines; split it along an idea (allowed: {FILE_LINES})"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            own = node.body[ast.get_docstring(node) is not None :]
+            count = (node.end_lineno or 0) - own[0].lineno + 1 if own else 0
+            if count > FUNCTION_LINES:
+                yield (
+                    f"{path}:{node.lineno}: {node.name} has {count} lines beside its signature and "
+                    f"docstring; name its parts (allowed: {FUNCTION_LINES})"
+                )
+
+
+def sizes(known: dict[str, Path], allowed: Collection[str] = LONG) -> Iterator[str]:
+    """What is too long in the package, and which of the files that may be long no longer is."""
+    found = {short(p): [*too_long(p)] for p in known.values() if not DECLARATIONS.search(short(p))}
+    for name, faults_in in found.items():
+        if name not in allowed:
+            yield from faults_in
+    for name in sorted(allowed):
+        if not found.get(name):
+            yield f"{name}: nothing in it is too long any more; take it out of LONG"
+
+
 def patches(path: Path) -> list[int]:
     """The lines of a test file that replace a part of the package."""
     tree = ast.parse(path.read_text())
@@ -214,6 +255,7 @@ def faults() -> Iterator[str]:
         if name not in IDIOMS:
             yield f"class {name} stands in {', '.join(files)}: give each thing a name of its own"
     if SOURCE == OWN:
+        yield from sizes(known)
         yield from reaches_inside(known)
 
 
@@ -221,7 +263,8 @@ def main() -> int:
     found = [*faults()]
     print(
         "\n".join(found)
-        or "no circle of imports, no class name that stands twice, no new reach into the package"
+        or "no circle of imports, no class name that stands twice, nothing too long, no new reach "
+        "into the package"
     )
     return 1 if found else 0
 
