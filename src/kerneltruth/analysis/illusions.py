@@ -21,7 +21,7 @@ from kerneltruth.documents.rates import AuditedKernels, IllusionRates, IllusionR
 
 
 def checks_of(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return the checks that decided on any result."""
+    """Return the peer checks that decided on any result."""
     return tuple(sorted({name for r in results for name in r.checks}))
 
 
@@ -31,7 +31,7 @@ def rejected(result: Result) -> bool:
 
 
 def decided_on(result: Result, check: str | None = None) -> bool:
-    """Return whether a check, or any, decided on the kernel."""
+    """Return whether a peer check, or any, decided on the kernel."""
     said = result.checks.values() if check is None else (result.checks.get(check),)
     return any(word in _DECIDED for word in said)
 
@@ -40,7 +40,7 @@ _DECIDED = (PASSED, "fail")
 
 
 def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates, ...]:
-    """Count for each check and group the share of certified kernels that are wrong."""
+    """Count for each peer check and group the share of certified kernels that are wrong."""
     rows = []
     groups = grouped((r for r in study.distinct if r.checks), by)
     for check in checks_of(study.distinct):
@@ -64,13 +64,13 @@ def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates,
 
 
 def illusion_share(study: Study) -> RateRecord:
-    """Return the share of wrong kernels that any check certifies, of those decided on."""
+    """Return the share of wrong kernels that any peer check certifies, of those decided on."""
     wrong = [r for r in study.distinct if rejected(r) and decided_on(r)]
     return clustered_rate((r.task, PASSED in r.checks.values()) for r in wrong)
 
 
 def is_illusion(result: Result) -> bool:
-    """Return whether a check certifies a kernel that the judge rejects."""
+    """Return whether a peer check certifies a kernel that the judge rejects."""
     return PASSED in result.checks.values() and rejected(result)
 
 

@@ -173,7 +173,7 @@ class Result:
         detail: the reason of the verdict, in one line.
         dtypes: counts by dtype, as far as the attempt went.
         finding: file name within the run's `findings`.
-        checks: results of the peers' checks: pass, fail or error; a verdict that came with the
+        checks: results of the peer checks: pass, fail or error; a verdict that came with the
             submission goes by `published:` and the check's name.
         same_as: key of the attempt whose source this one repeats, and whose outcome it shares.
         profile: how each obligation ended, by name; empty where no case could be tried.

@@ -39,7 +39,7 @@ def _loses(part: Obliged) -> bool:
 
 
 def survival(study: Study, by: Sequence[str] = ()) -> tuple[SurvivalCurve, ...]:
-    """Return a curve for each check and group that has a certified kernel."""
+    """Return a curve for each peer check and group that has a certified kernel."""
     groups = grouped((r for r in study.distinct if r.checks), by)
     return tuple(
         replace(curve(check, certified), **labels(by, group))
@@ -91,7 +91,7 @@ def _share(kernels: Sequence[Result], hits: Sequence[bool]) -> RateRecord:
 
 
 def illusion_places(study: Study) -> tuple[IllusionPlaces, ...]:
-    """Count for each check and contract where the kernels that it certifies are wrong."""
+    """Count for each peer check and contract where the kernels that it certifies are wrong."""
     rows = []
     for check in checks_of(study.distinct):
         certified = [r for r in study.distinct if r.checks.get(check) == PASSED]

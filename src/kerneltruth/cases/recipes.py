@@ -42,7 +42,7 @@ class Recipe:
 
     Attributes:
         draw: (rows, columns, dtype, stream) to float64 of that shape.
-        domain: core if every value is finite and moderate.
+        domain: the core domain if every value is finite and moderate.
         amplitude: the size that values rarely exceed; kinds and ranges scale by it.
         focus: which float tensors it fills: `all`, `data` (those of the highest rank), `first`
             (the first of these) or `bias` (the first real one of a lower rank, whatever the task's

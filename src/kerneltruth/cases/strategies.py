@@ -203,7 +203,7 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
 
 
 def dtypes_of(task: Task, domain: Domain) -> tuple[str, ...]:
-    """Return the dtypes of a domain's cases: in the core, those that the task promises."""
+    """Return the dtypes of a domain's cases: in the core domain, those that the task promises."""
     every = (*task.dtypes, *task.extended_dtypes)
     return tuple(d for d in every if domain == "extended" or d in task.promised_dtypes)
 

@@ -36,7 +36,9 @@ Bounds = Annotated[str, typer.Option("--bounds", help="spread, calibrated or fix
 Tf32 = Annotated[
     bool, typer.Option(help="Whether fp32 matrix products may use TF32, Triton's default.")
 ]
-DomainName = Annotated[str, typer.Option("--domain", help="core or extended.")]
+DomainName = Annotated[
+    str, typer.Option("--domain", help="core (only what the task promises) or extended.")
+]
 
 
 @app.command()

@@ -92,7 +92,7 @@ class PublishedVerdict(Model, frozen=True, kw_only=True):
 
 
 class DtypeOutcome(Model, frozen=True, kw_only=True):
-    """What a check concludes in one dtype; `why` is None for a pass only."""
+    """What a peer check concludes in one dtype; `why` is None for a pass only."""
 
     verdict: Literal["pass", "fail", "error"]
     why: str | None
@@ -100,7 +100,7 @@ class DtypeOutcome(Model, frozen=True, kw_only=True):
 
 
 class PeerVerdict(Model, frozen=True, kw_only=True):
-    """What a check concludes about a candidate.
+    """What a peer check concludes about a candidate.
 
     `pass` if it passes in one of the main dtypes, else `fail` if it fails in one, else `error`. A
     check of several dtypes at once passes if it passes in each, and fails if it fails in one.

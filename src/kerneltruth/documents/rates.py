@@ -205,7 +205,7 @@ class AuditedKernels(Model, frozen=True, kw_only=True):
 
 
 class IllusionRates(GroupRecord, frozen=True, kw_only=True):
-    """The kernels that one check certifies in one group.
+    """The kernels that one peer check certifies in one group.
 
     Attributes:
         illusions: certified kernels that are wrong, of all that the check certifies.
@@ -229,7 +229,7 @@ class IllusionRatesBy(Model, frozen=True, kw_only=True):
 
 
 class IllusionRecord(Model, frozen=True, kw_only=True):
-    """A wrong kernel that at least one check certifies.
+    """A wrong kernel that at least one peer check certifies.
 
     Attributes:
         run: path of its run.

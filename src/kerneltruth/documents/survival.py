@@ -31,7 +31,7 @@ class SurvivalStep(Model, frozen=True, kw_only=True):
 
 
 class SurvivalCurve(GroupRecord, frozen=True, kw_only=True):
-    """The certified kernels of one check that remain after each obligation.
+    """The certified kernels of one peer check that remain after each obligation.
 
     Attributes:
         certified: all kernels that the check certifies.
@@ -61,7 +61,7 @@ class SurvivalTables(Model, frozen=True, kw_only=True):
 
 
 class IllusionPlaces(Model, frozen=True, kw_only=True):
-    """Where the kernels that a check certifies are wrong; each kernel counts once.
+    """Where the kernels that a peer check certifies are wrong; each kernel counts once.
 
     Attributes:
         contract: whose obligations decided.

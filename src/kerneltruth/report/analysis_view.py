@@ -325,7 +325,7 @@ def _illusions(document: AnalyzeDocument) -> Iterator[RenderableType]:
     if not found.overall:
         return
     made = table(
-        "Illusions: wrong kernels that a check certifies",
+        "Illusions: wrong kernels that a peer check certifies",
         "check",
         "of certified",
         "of the wrong",
@@ -342,7 +342,7 @@ def _illusions(document: AnalyzeDocument) -> Iterator[RenderableType]:
         )
     yield made
     yield Text(
-        f"any check: {within(found.any_check)} of the wrong kernels that a check decided "
+        f"any peer check: {within(found.any_check)} of the wrong kernels that one decided "
         f"on; of {found.attempts} distinct kernels, every round of each answer among them"
     )
     findings = found.findings

@@ -99,7 +99,7 @@ def _counts(document: AuditDocument, checks: list[str]) -> list[RenderableType]:
         f"bugs caught     {summary.bugs_caught} of {summary.bugs}",
     ]
     if checks:
-        lines.append("wrong kernels that a check passes (measured in this run):")
+        lines.append("wrong kernels that a peer check passes (measured in this run):")
         lines += [f"  {check:<21}{summary.illusions[check]} of {summary.bugs}" for check in checks]
     for name, count in sorted(document.notes.items()):
         lines.append(f"{count} {name}")

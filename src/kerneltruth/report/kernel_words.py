@@ -22,7 +22,7 @@ def whose_work(fact: KernelFact) -> str:
     if fact.own_launches is None:
         return f"not seen: {fact.reason}{listed}"
     said = f"own {fact.own_launches} of {fact.launches} launches{listed}"
-    more = _PROBES[fact.probe] if fact.probe else f"not confirmed: {fact.reason}"
+    more = _PROBES[fact.probe] if fact.probe else f"no probe: {fact.reason}"
     return f"{said}; {more}"
 
 

@@ -26,7 +26,7 @@ MOST_CURVES = 3
 
 
 def survival_parts(document: AnalyzeDocument) -> Iterator[RenderableType]:
-    """Show where certified kernels break, curves of the first checks, and what remains of all."""
+    """Show where certified kernels break, by peer check: some curves, and what remains of all."""
     curves = [c for c in document.survival.overall if c.certified > c.no_profile]
     # The kernels of an audit are chosen, not sampled.
     within = share_within if document.audit is None else share

@@ -86,7 +86,7 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
     channel = socket.socket(fileno=request.channel)
     mark: int | None = None
     group: cgroups.Group | None = None
-    held: int | None = None
+    namespace: int | None = None
     try:
         os.setsid()
         sandbox.adopt_orphans()
@@ -105,7 +105,7 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
             limits = request.limits
             name = f"kerneltruth-{zygote}-{warden}"
             group = cgroups.make(name, memory=limits.memory, tasks=limits.processes)
-            held = namespaces.enter()
+            namespace = namespaces.enter()
         child = os.fork()
         if child == 0:
             _be_child(request, channel, warden, work, mark, group)
@@ -117,8 +117,8 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
     except BaseException as error:
         _say(channel, {"lost": f"{type(error).__name__}: {error}"})
     finally:
-        if held is not None:
-            namespaces.end(held)
+        if namespace is not None:
+            namespaces.end(namespace)
         left = sandbox.kill_tree()
         if group is not None:
             group.remove()

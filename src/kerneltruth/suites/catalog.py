@@ -187,7 +187,7 @@ def terms_of(suite: str) -> Terms:
 
 @cache
 def _terms_at_hand(suite: str) -> Terms:
-    # The core is no benchmark, and every kernel for it would wait for the entry points.
+    # The suite `core` is no benchmark, and every kernel for it would wait for the entry points.
     return suite_class(suite).terms if suite != CORE and is_suite(suite) else Terms()
 
 

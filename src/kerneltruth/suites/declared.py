@@ -109,7 +109,7 @@ def eager(path: str, source: str, name: str) -> Callable[..., Any]:
 
 
 def as_candidate(task: Task) -> Callable[..., Any]:
-    """Wrap the reference: it ignores arguments for kernels only, and writes by contract."""
+    """Wrap the reference: it ignores arguments for kernels only, and writes declared ones."""
     unknown = {OUT} - parameters_of(task.reference)
     names = [o.name for o in task.outputs]
 

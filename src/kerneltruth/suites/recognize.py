@@ -30,7 +30,9 @@ def recognize(
     source: str | None = None,
     entry: str | None = None,
 ) -> tuple[Candidate, Task]:
-    """Return the candidate in a file and its task: by name, else by entry, core tasks first.
+    """Return the candidate in a file and its task: by name, else by entry.
+
+    Tasks of the suite `core` come first.
 
     A function of any name will do for a task of a user's own file, if it is the only public one.
 

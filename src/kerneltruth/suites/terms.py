@@ -39,9 +39,9 @@ class Terms:
     Attributes:
         check: what its own check asks, in words: that is the contract `published`.
         checked_by: where that check is stated.
-        prompt: where the sentences are by which `core` decides.
+        prompt: where the sentences are by which the contract `core` decides.
         demands: obligations that its rules demand whatever its prompts say, each with the rule and
-            its source. They decide in `published` and `core`.
+            its source. They decide under the contracts `published` and `core`.
 
     Examples:
         >>> kt.Terms(demands={"kernel": "rule 3 of the contest"}).demanded("core")

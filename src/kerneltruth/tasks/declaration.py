@@ -66,7 +66,7 @@ class Declaration:
             once.
         tolerance: absolute error by dtype that is right for a task of a user's file; for one of a
             published benchmark, what that admits (the `fixed` bound, and a peer's check).
-        mutates: inputs that the operator writes in place, by contract, with the condition under
+        mutates: inputs that the operator promises to write in place, with the condition under
             which it does. Each is compared as the output of its name: the reference returns what
             must be in it.
         may_overwrite: inputs that a kernel may write and return, with the condition.

@@ -304,7 +304,7 @@ class Task:
     def written(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
-        """Return the inputs that a call writes by contract."""
+        """Return the inputs that a call writes, as the task declares."""
         held = self._holding(self.mutates, scalars, tensors)
         return (*held, OUT) if self.wants_out(scalars) else held
 

@@ -1,6 +1,6 @@
-"""Find every task of every suite by key: `relu` for a core task, `kernelbenchx/relu` for another's.
+"""Find every task of every suite by key: `relu` in the suite `core`, else `kernelbenchx/relu`.
 
-A suite is imported at the first lookup of one of its tasks, so that judging a core operator does
+A suite is imported at the first lookup of one of its tasks, so that judging `relu` does
 not wait for the declarations of 176 others. Other suites are found as long as they are open: each
 of their tasks is made at its first lookup.
 """
@@ -122,7 +122,7 @@ def opened_tasks(suite: str | None) -> OpenTasks | None:
 
 
 def suites() -> tuple[str, ...]:
-    """Return the names of the suites whose tasks are at hand, the core first."""
+    """Return the names of the suites whose tasks are at hand, `core` first."""
     return tuple(_MODULES)
 
 
@@ -202,7 +202,7 @@ TASKS: Mapping[str, Task] = _Everything()
 
 
 def named(name: str) -> tuple[Task, ...]:
-    """Return the tasks of that bare name in every suite, the core's first."""
+    """Return the tasks of that bare name in every suite, that of `core` first."""
     return tuple(t for suite in suites() for t in tasks_of(suite).values() if t.name == name)
 
 
@@ -229,7 +229,7 @@ def _shared(name: str, suites: Iterable[str]) -> Task | None:
 
 
 def find(key: str, suite: str | None = None) -> Task:
-    """Return the task of that key; a bare name means the core's, else the suite that has it.
+    """Return the task of that key; a bare name means that of `core`, else the suite that has it.
 
     A published benchmark's name for another's task also finds that task.
 

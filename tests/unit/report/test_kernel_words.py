@@ -32,7 +32,7 @@ NONE = replace(FACT, own=0.0, library=1.0, own_launches=0, runs=tuple(LIBRARY), 
         ),
         (
             replace(FACT, runs=(OWN,), probe=None, reason="no case is right"),
-            "own 1 of 2 launches (bias_relu); not confirmed: no case is right",
+            "own 1 of 2 launches (bias_relu); no probe: no case is right",
         ),
         (NONE, "no kernel of its own (PyTorch: a, b, c, 2 more)"),
         (replace(NONE, runs=()), "no kernel of its own"),

@@ -192,7 +192,7 @@ def page_data(
 
 
 def certified_by(result: Result) -> list[str]:
-    """Return the checks that pass an attempt."""
+    """Return the peer checks that pass an attempt."""
     return [name for name, says in result.checks.items() if says == PASSED]
 
 

@@ -69,7 +69,7 @@ class Page:
 
     Attributes:
         audit: None unless the runs are audits of the built-in corpus alone.
-        survival: None where no check certifies a kernel.
+        survival: None where no peer check certifies a kernel.
         beside: None if runs are not set side by side.
         leaderboard: None if methods are not ranked; likewise `best`.
         details: compressed parts, which the script unpacks as they are needed; likewise `sources`.

@@ -21,18 +21,18 @@ _COLUMNS = (
 
 
 def illusion_tables(found: IllusionTables) -> list[PageTable]:
-    """Make a table by check, and two that cross checks with methods and categories."""
+    """Make a table by peer check, and two that cross these with methods and categories."""
     if not found.overall:
         return []
     rows = [row(label(r.check), _cells(r)) for r in found.overall]
     caption = (
-        f"Each check: how much of what it certifies is wrong, of {count(found.attempts)} "
+        f"Each peer check: how much of what it certifies is wrong, of {count(found.attempts)} "
         "distinct kernels, every round of each answer among them."
     )
     checks = [r.check for r in found.overall]
     crossed = {each.by: each.rows for each in found.by}
     return [
-        table("illusions-check", caption, [column("check", number=False), *_COLUMNS], rows),
+        table("illusions-check", caption, [column("peer check", number=False), *_COLUMNS], rows),
         _crossed(crossed[METHOD], METHOD, "method", checks),
         _crossed(crossed[CATEGORY], CATEGORY, "category", checks),
     ]
@@ -49,7 +49,7 @@ def _crossed(
         for own in groups.values()
     ]
     columns = [column(what, number=False), *(column(label(check)) for check in checks)]
-    caption = f"Certified and wrong, of what each check certifies, by {what}."
+    caption = f"Certified and wrong, of what each peer check certifies, by {what}."
     return table(f"illusions-{what}", caption, columns, rows)
 
 

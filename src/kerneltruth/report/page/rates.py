@@ -35,7 +35,7 @@ KS = (1, 2, 5, 10)
 NOT_TRIED = "not tried"
 ILLUSIONS = (
     "kernels that a peer's check passes and the judge rejects, of all that the judge rejects and "
-    "a check decided on; every round counts, the same kernel once"
+    "that check decided on; every round counts, the same kernel once"
 )
 
 
@@ -89,7 +89,7 @@ def _speed_tiles(total: StageRates, answers: Sequence[Result]) -> list[Tile]:
 
 
 def _illusion_tiles(found: RateRecord) -> list[Tile]:
-    """Make the tile of illusions; none where no check decided on a rejected kernel."""
+    """Make the tile of illusions; none where no peer check decided on a rejected kernel."""
     if not found.denominator:
         return []
     return [_tile("Illusions", share(found, part="illusions"), ILLUSIONS)]

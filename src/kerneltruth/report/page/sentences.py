@@ -38,7 +38,7 @@ _FAILURES = {
 
 
 def sentences(found: AnalyzeDocument, answers: Sequence[Result]) -> list[str]:
-    """Say how many answers are right, what checks or failures show, and how fast right ones are."""
+    """Say how many answers are right, what else is known of them, and how fast right ones are."""
     if not answers or found.audit is not None:
         return []
     first = f"{_right(found.rates.overall.exe)}{_best_method(answers)}."
@@ -73,7 +73,7 @@ def _best_method(answers: Sequence[Result]) -> str:
 
 
 def _certified(curves: Sequence[SurvivalCurve]) -> Iterator[str]:
-    """Say what remains of the kernels of the check whose kernels hold best, and worst."""
+    """Say what remains of the kernels of the peer check whose kernels hold best, and worst."""
     last = {c.check: c.steps[-1].remain for c in curves if c.steps[-1].remain.denominator}
     if not last:
         return
@@ -86,7 +86,7 @@ def _certified(curves: Sequence[SurvivalCurve]) -> Iterator[str]:
         rest = f"{count(last[worst].denominator)} that {label(worst)} certifies"
         said = f"{said}, and {_share(last[worst])} of the {rest}"
     elif len(last) > 1:
-        said = f"{said}, the largest share of any check here"
+        said = f"{said}, the largest share of any peer check here"
     yield f"{said}."
 
 

@@ -18,7 +18,7 @@ LINES = {"exe": ("remain", "remain"), "kept": ("remain_most", "at most, with tho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurvivalPart:
-    """Charts of the checks that certify most, and the figures of all.
+    """Charts of the peer checks that certify most, and the figures of all.
 
     Attributes:
         keys: obligations by their numbers in the charts.
@@ -32,7 +32,7 @@ class SurvivalPart:
 
 
 def survival_part(found: AnalyzeDocument) -> SurvivalPart | None:
-    """Make the part; None where no check certifies a kernel."""
+    """Make the part; None where no peer check certifies a kernel."""
     tables = found.survival
     if not tables.overall:
         return None
@@ -76,7 +76,7 @@ def _figures(curves: Sequence[SurvivalCurve]) -> PageTable:
         for name, said in (("lost_so_far", "lost in all"), ("not_tried", "not tried, of the rest"))
     ]
     columns = [column("after", number=False), *(column(label(c.check)) for c in curves)]
-    caption = "Kernels that remain after each obligation, of those that each check certifies."
+    caption = "Kernels that remain after each obligation, of those that each peer check certifies."
     return table("survival", caption, columns, rows)
 
 
@@ -94,7 +94,7 @@ def _groups(found: SurvivalTables) -> list[PageTable]:
             for c in own
         ]
         what = breakdown.by[0]
-        columns = [column(what, number=False), column("check", number=False)]
+        columns = [column(what, number=False), column("peer check", number=False)]
         columns += [column("remain"), column("at most", hint="with those not tried")]
         caption = f"Certified kernels that remain after all obligations, by {what}."
         made.append(table(f"survival-{what}", caption, columns, rows))
@@ -102,11 +102,11 @@ def _groups(found: SurvivalTables) -> list[PageTable]:
 
 
 def places_table(found: Sequence[IllusionPlaces]) -> list[PageTable]:
-    """Make the table of where certified kernels are wrong; none without a check."""
+    """Make the table of where certified kernels are wrong; none without a peer check."""
     if not found:
         return []
     columns = [
-        column("check", number=False),
+        column("peer check", number=False),
         column("contract", number=False, hint="decided the verdicts"),
         column("published", hint="the benchmark's own inputs"),
         column("core", hint="promised by the prompt; other sizes and finite values by us"),

@@ -197,7 +197,7 @@ def _drawing_alike() -> Iterator[None]:
 @contextmanager
 def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Iterator[None]:
     """Record each parameter and buffer as it is registered; the n-th takes a fixed value."""
-    held: set[int] = set()
+    protected: set[int] = set()
 
     def registered(module: Any, name: str, tensor: Any) -> Any:
         del module, name
@@ -209,7 +209,7 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
             return None
         # Where and as it was drawn, because a constructor may compute with it.
         kept = tensor.detach().clone().copy_(value.reshape(tensor.shape))
-        held.add(kept.untyped_storage().data_ptr())
+        protected.add(kept.untyped_storage().data_ptr())
         replaced = (
             torch.nn.Parameter(kept, requires_grad=tensor.requires_grad)
             if isinstance(tensor, torch.nn.Parameter)
@@ -223,7 +223,7 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
         registration.register_module_buffer_registration_hook(registered),
     )
     try:
-        with _ProtectTensors(held) if fixed else _nothing():
+        with _ProtectTensors(protected) if fixed else _nothing():
             yield
     finally:
         for handle in handles:
@@ -241,9 +241,9 @@ class _ProtectTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
     The initializer still draws its random numbers, so that later draws stay the same.
     """
 
-    def __init__(self, held: set[int]) -> None:
+    def __init__(self, protected: set[int]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.held = held
+        self.protected = protected
 
 
 def _dispatch(
@@ -254,7 +254,7 @@ def _dispatch(
     if (
         writes
         and isinstance(target, torch.Tensor)
-        and target.untyped_storage().data_ptr() in mode.held
+        and target.untyped_storage().data_ptr() in mode.protected
     ):
         if torch.Tag.nondeterministic_seeded in func.tags:
             func(target.clone(), *args[1:], **(kwargs or {}))

@@ -55,7 +55,7 @@ class Slot:
         return whole if isinstance(whole, int) else whole[self.places[0]]
 
 
-def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
+def constants_of(tree: ast.Module, fixed: Collection[str] = ()) -> Constants:
     """Return module-level ints, tuples and lists of ints by name, and large sizes in get_inputs.
 
     A value computed from other constants follows them and is not one itself. A size written inside
@@ -63,7 +63,7 @@ def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
 
     Args:
         tree: of the file.
-        held: names that keep their values (see `read_by_model`).
+        fixed: names that keep their values (see `read_by_model`).
     """
     found: Constants = {}
     for statement in tree.body:
@@ -71,10 +71,10 @@ def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
             found |= _assigned(statement)
         elif isinstance(statement, ast.FunctionDef) and statement.name == "get_inputs":
             found |= _by_place(statement.name, sizes_in(statement))
-    return {n: v for n, v in found.items() if n.partition(":")[0] not in held}
+    return {n: v for n, v in found.items() if n.partition(":")[0] not in fixed}
 
 
-def constants_of_inputs(tree: ast.Module, makes: str, held: Collection[str]) -> Constants:
+def constants_of_inputs(tree: ast.Module, makes: str, fixed: Collection[str]) -> Constants:
     """Return the constants of a file with a plain function, and those where its inputs are made.
 
     There, numbers count that a name or a parameter stands for, named `inputs.rows`, and sizes in
@@ -83,9 +83,9 @@ def constants_of_inputs(tree: ast.Module, makes: str, held: Collection[str]) -> 
     Args:
         tree: of the file.
         makes: the function that makes the inputs.
-        held: names that keep their values (see `read_by_model`).
+        fixed: names that keep their values (see `read_by_model`).
     """
-    found = {n: v for n, v in _of_module(tree).items() if n.partition(":")[0] not in held}
+    found = {n: v for n, v in _of_module(tree).items() if n.partition(":")[0] not in fixed}
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name == makes:
             named = {n: v for s in _assignments(function) for n, v in _assigned(s).items()}
@@ -131,16 +131,16 @@ def read_by_model(
     """
     module = symtable.symtable(source, "<problem>", "exec")
     blocks = [b for b in module.get_children() if b.get_name() not in harness]
-    held = {name for block in blocks for name in _read_from_outside(block)}
+    fixed = {name for block in blocks for name in _read_from_outside(block)}
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name not in harness:
-            held |= _names_in(*statement.args.defaults, *statement.decorator_list)
+            fixed |= _names_in(*statement.args.defaults, *statement.decorator_list)
     makers = [s for s in tree.body if isinstance(s, ast.Assign)]
-    # What a held name is computed from may itself be computed from others above it.
+    # What a fixed name is computed from may itself be computed from others above it.
     for statement in reversed(makers):
-        if any(held & _names_in(target) for target in statement.targets):
-            held |= _names_in(statement.value)
-    return frozenset(held)
+        if any(fixed & _names_in(target) for target in statement.targets):
+            fixed |= _names_in(statement.value)
+    return frozenset(fixed)
 
 
 def _read_from_outside(block: symtable.SymbolTable) -> Iterator[str]:

@@ -79,13 +79,13 @@ def problem_of_function(name: str, source: str, plain: Plain) -> Problem:
     tree = ast.parse(source)
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     says = ast.get_docstring(functions[plain.name]) if plain.name in functions else None
-    held = {*read_by_model(source, tree, (plain.makes,)), "tolerance", "backward"}
+    fixed = {*read_by_model(source, tree, (plain.makes,)), "tolerance", "backward"}
     return Problem(
         level=0,
         number=0,
         title=plain.name,
         source=source,
-        constants=constants_of_inputs(tree, plain.makes, held),
+        constants=constants_of_inputs(tree, plain.makes, fixed),
         says=" ".join((says or "").split()),
         function=plain,
         alias=name,
@@ -100,7 +100,7 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
-            held = read_by_model(source, tree)
+            fixed = read_by_model(source, tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return broken_problem(level, number, title, f"not Python: {error}")
     defined = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
@@ -112,7 +112,7 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         number=number,
         title=title,
         source=source,
-        constants=constants_of(tree, held),
+        constants=constants_of(tree, fixed),
         says=" ".join((says or "").split()),
         trouble=f"the problem does not define {' and '.join(missing)}" if missing else None,
         doubt=crossed(tree),

@@ -83,7 +83,7 @@ def test_two_checks_are_set_apart_only_if_their_intervals_are():
     near = certified("near", ["pass"] * 11 + ["fail"])
     (found,) = [s for s in said(*strict, *near) if "certifies" in s]
     assert "near" not in found
-    assert found.endswith("the largest share of any check here.")
+    assert found.endswith("the largest share of any peer check here.")
 
 
 def test_an_audit_has_no_such_sentences():

@@ -26,8 +26,8 @@ def inputs(rows=4):
 """
 
 
-def constants(source, held=()):
-    return constants_of_inputs(ast.parse(source), "inputs", held)
+def constants(source, fixed=()):
+    return constants_of_inputs(ast.parse(source), "inputs", fixed)
 
 
 def loaded(source, name="scaled"):
