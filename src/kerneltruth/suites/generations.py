@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.documents.lines import PublishedVerdict, SpentRecord
 from kerneltruth.documents.model import parse
@@ -32,7 +31,7 @@ def read_generation(folder: Path, origin: str) -> Iterator[Read]:
         yield item if isinstance(item, Broken) else _submission(*item)
 
 
-def _submission(where: str, line: Mapping[str, Any]) -> Read:
+def _submission(where: str, line: Mapping[str, object]) -> Read:
     task, reply, code = line.get("task"), line.get("predict"), line.get("code")
     if not isinstance(task, str) or not isinstance(reply if code is None else code, str):
         return Broken(origin=where, reason="no answer: needs `task`, and `predict` or `code`")

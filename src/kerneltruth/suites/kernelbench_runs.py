@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.documents.lines import Labels, PublishedVerdict
 from kerneltruth.suites.lines import json_object, read_text
@@ -64,7 +63,7 @@ def read_files(paths: Iterable[Path], folder: Path, origin: str) -> Iterator[Rea
         )
 
 
-def read_submission(data: Mapping[str, Any], origin: str) -> Iterator[Read]:
+def read_submission(data: Mapping[str, object], origin: str) -> Iterator[Read]:
     """Yield the submissions in a submission file's object."""
     kernels = data.get("kernels")
     if not isinstance(kernels, dict):
@@ -90,7 +89,7 @@ def problem_name(level: int, problem: int) -> str:
     return f"level{level}/{problem}"
 
 
-def _verdict(judged: Mapping[str, Any], problem: int, sample: int) -> PublishedVerdict | None:
+def _verdict(judged: Mapping[str, object], problem: int, sample: int) -> PublishedVerdict | None:
     """Return KernelBench's own verdict; old versions hold one object, not a list of samples."""
     found = judged.get(str(problem))
     entries = found if isinstance(found, list) else [found]

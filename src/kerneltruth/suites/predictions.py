@@ -7,9 +7,8 @@ instruction. Labels may stand beside it under their own names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from kerneltruth.documents.lines import Labels
 from kerneltruth.suites.lines import json_lines
@@ -27,7 +26,7 @@ def read_predictions(path: Path, origin: str) -> Iterator[Read]:
         yield item if isinstance(item, Broken) else _submission(*item)
 
 
-def _submission(where: str, line: Mapping[str, Any]) -> Read:
+def _submission(where: str, line: Mapping[str, object]) -> Read:
     answer = next((line[k] for k in _ANSWERS if k in line), None)
     if isinstance(answer, list) and answer:
         answer = answer[0]
@@ -49,25 +48,28 @@ def _submission(where: str, line: Mapping[str, Any]) -> Read:
     )
 
 
-def _task_name(line: Mapping[str, Any]) -> str | None:
-    for key in ("file", "filename", "task"):
-        if isinstance(line.get(key), str) and line[key].strip():
-            return PurePosixPath(line[key].strip()).name.removesuffix(".py")
-    for key in _ASKED:
-        if isinstance(line.get(key), str) and (found := _ENTRY.search(line[key])):
+def _task_name(line: Mapping[str, object]) -> str | None:
+    for named in _texts(line, ("file", "filename", "task")):
+        if named.strip():
+            return PurePosixPath(named.strip()).name.removesuffix(".py")
+    for prompt in _texts(line, _ASKED):
+        if found := _ENTRY.search(prompt):
             return found[3]
     return None
 
 
-def _asked_entry(line: Mapping[str, Any]) -> str | None:
+def _texts(line: Mapping[str, object], keys: Sequence[str]) -> Iterator[str]:
+    """Yield the values of these keys that are text."""
+    return (value for key in keys if isinstance(value := line.get(key), str))
+
+
+def _asked_entry(line: Mapping[str, object]) -> str | None:
     """Return the function that the prompt asks for; "" if it describes arguments alone.
 
     A dotted name (`linalg.eig`) cannot be defined as printed: its dots become underscores.
     """
-    for key in _ASKED:
-        if not isinstance(line.get(key), str):
-            continue
-        found = _ENTRY.search(line[key])
+    for prompt in _texts(line, _ASKED):
+        found = _ENTRY.search(prompt)
         if found is None:
             return None
         _, dotted, _, space = found.groups()
@@ -77,10 +79,14 @@ def _asked_entry(line: Mapping[str, Any]) -> str | None:
     return None
 
 
-def labels_of(line: Mapping[str, Any]) -> Labels:
+def labels_of(line: Mapping[str, object]) -> Labels:
     """Return the labels that an object gives under their own names; ignore others."""
-    text = {k: line[k] for k in ("method", "model") if isinstance(line.get(k), str)}
-    numbers = {k: line[k] for k in ("sample", "round") if type(line.get(k)) is int}
-    if "sample" not in numbers and type(line.get("sample_id")) is int:
-        numbers["sample"] = line["sample_id"]
-    return Labels(**text, **numbers)
+    method, model = (next(_texts(line, (key,)), None) for key in ("method", "model"))
+    sample, sample_id, round_ = map(_whole, map(line.get, ("sample", "sample_id", "round")))
+    return Labels(
+        method=method, model=model, sample=sample_id if sample is None else sample, round=round_
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -111,7 +111,7 @@ def read_definitions(root: Path) -> tuple[dict[str, Definition], list[Broken]]:
     return found, broken
 
 
-def definition_of(data: Mapping[str, Any]) -> Definition:
+def definition_of(data: Mapping[str, object]) -> Definition:
     """Parse the definition in an object.
 
     Raises:
@@ -163,7 +163,7 @@ def _axis(name: str, data: Any) -> int | None:
 
 
 def _tensors(
-    data: Mapping[str, Any], key: str, axes: Mapping[str, int | None]
+    data: Mapping[str, object], key: str, axes: Mapping[str, int | None]
 ) -> tuple[Tensor, ...]:
     found = tuple(_tensor(key, n, t, axes) for n, t in field(data, key, dict).items())
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kerneltruth.suites.lines import json_lines
 from kerneltruth.suites.submission import Broken
@@ -16,7 +16,7 @@ class Malformed(Exception):
     """A document does not follow the schema; the message says where."""
 
 
-def field(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
+def field(data: Mapping[str, object], name: str, kind: type[T]) -> T:
     """Return a required field.
 
     Raises:
@@ -30,7 +30,7 @@ def field(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
     return value
 
 
-def optional(data: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
+def optional(data: Mapping[str, object], name: str, kind: type[T], default: T) -> T:
     """Return a field that may be missing or null.
 
     Raises:

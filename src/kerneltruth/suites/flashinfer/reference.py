@@ -108,7 +108,7 @@ class DefinitionReference:
         self._remote.close()
 
     def _asked(
-        self, what: Literal["truth", "facts"], given: Mapping[str, Any]
+        self, what: Literal["truth", "facts"], given: Mapping[str, object]
     ) -> tuple[ReferenceRequest, dict[str, torch.Tensor]]:
         tensors = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
         request = ReferenceRequest(

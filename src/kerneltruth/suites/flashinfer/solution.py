@@ -23,13 +23,13 @@ _NATIVE = ("cuda", "cpp")
 _KEYS = {"definition", "spec", "sources"}
 
 
-def is_solution(data: Mapping[str, Any]) -> bool:
+def is_solution(data: Mapping[str, object]) -> bool:
     """Return whether a JSON object is meant to be a solution."""
     return len(_KEYS & data.keys()) >= 2
 
 
 def read_solution(
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     origin: str,
     definitions: Mapping[str, Definition],
     peers: Mapping[tuple[str, str], PublishedVerdict],
@@ -51,7 +51,7 @@ def read_solution(
     )
 
 
-def source_of(data: Mapping[str, Any], definition: Definition | None, name: str) -> str:
+def source_of(data: Mapping[str, object], definition: Definition | None, name: str) -> str:
     """Return a solution's one module.
 
     Raises:

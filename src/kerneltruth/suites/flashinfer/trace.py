@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.suites.flashinfer.documents import lines_below
@@ -74,7 +73,7 @@ def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], li
     return {names: found.verdict() for names, found in seen.items()}, broken
 
 
-def _add(found: _Seen, status: str, evaluation: Mapping[str, Any]) -> None:
+def _add(found: _Seen, status: str, evaluation: Mapping[str, object]) -> None:
     found.statuses[status] += 1
     performance = evaluation.get("performance")
     if not isinstance(performance, dict):

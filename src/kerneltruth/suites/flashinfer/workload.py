@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -88,7 +87,7 @@ def read_workloads(
     return found, broken
 
 
-def workload_of(data: Mapping[str, Any], definition: Definition, root: Path) -> Workload:
+def workload_of(data: Mapping[str, object], definition: Definition, root: Path) -> Workload:
     """Parse the workload in an object.
 
     Raises:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.bundle import parsed_text
@@ -60,7 +59,7 @@ class GpuModeProblem:
     name: str
     says: str
     files: Mapping[str, str]
-    test: Mapping[str, Any]
+    test: Mapping[str, object]
     data: tuple[Parameter, ...] = ()
     is_tuple: bool = True
     tolerance: tuple[float, float] | None = None

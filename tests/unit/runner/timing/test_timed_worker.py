@@ -32,8 +32,7 @@ from kerneltruth.runner.timing.messages import (
     SpotCheck,
     Supply,
 )
-from kerneltruth.runner.timing.rehearsal import rehearse
-from kerneltruth.runner.timing.timed_worker import TimedWorker, pooled
+from kerneltruth.runner.timing.timed_worker import pooled
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -257,21 +256,6 @@ def test_a_pool_is_read_where_it_lies(timed):
     stock(session, replace(supply(pool=()), path=held.path))
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(2,)))
     assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
-
-
-def test_batches_can_be_rehearsed_before_anything_is_loaded():
-    batches = []
-
-    class Counted(TimedWorker):
-        def batch(self, request):
-            batches.append(request)
-            return super().batch(request)
-
-    rehearse("cpu", Counted)
-    assert batches
-    # It leaves nothing behind.
-    gc.collect()
-    assert not [each for each in gc.get_objects() if type(each) is Counted]
 
 
 def test_a_pool_that_several_benchmarks_share_is_on_the_device_once():
