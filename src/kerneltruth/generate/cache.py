@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerneltruth.documents.generations import SamplingRecord
 from kerneltruth.documents.model import (
     Model,
     Number,
@@ -16,6 +17,7 @@ from kerneltruth.documents.model import (
     content_hash,
     dumps,
     loads,
+    model_of,
     parse,
 )
 from kerneltruth.errors import UserError
@@ -30,7 +32,7 @@ class CachedRequest(Model, frozen=True, kw_only=True):
 
     url: str
     model: str
-    sampling: Sampling
+    sampling: SamplingRecord
     messages: tuple[Message, ...]
     sample: int
     round: int
@@ -84,7 +86,7 @@ class AnswerCache:
         return CachedRequest(
             url=self.url,
             model=self.model,
-            sampling=self.sampling,
+            sampling=model_of(SamplingRecord, self.sampling),
             messages=request.messages,
             sample=request.sample,
             round=request.round,
