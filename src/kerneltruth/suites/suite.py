@@ -1,4 +1,4 @@
-"""The protocol of a suite: a named source of tasks and submissions, with its contract.
+"""The protocol of a suite: a named source of tasks and submissions, with its benchmark's terms.
 
 A suite of one's own is a class that inherits from `Suite` and is named by an entry point of the
 group `kerneltruth.suites`: see `docs/guides/suites.md` and `examples/suite`.

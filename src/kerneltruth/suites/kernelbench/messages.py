@@ -45,7 +45,7 @@ class ProblemCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """An evaluation that a right result may differ from the reference as much as.
+    """Another evaluation of the reference: right results may deviate as much as it does.
 
     Attributes:
         dtype: of inputs, weights and the tensors that the model creates.

@@ -14,7 +14,7 @@ class Stray:
         self._spread = torch.zeros(truth.shape, dtype=torch.float32, device=truth.device)
 
     def add(self, result: torch.Tensor, promised: str | None, *, settles: bool) -> None:
-        """Take another evaluation into account.
+        """Take another evaluation of the reference into account.
 
         Args:
             result: of the same shape; another shape is ignored.
