@@ -7,7 +7,6 @@ notices its death. Whatever ends the child ends the exchange with `Ended`.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -16,9 +15,12 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
+
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import Message, ProtocolError, TooLarge
 from kerneltruth.runner.shared_files import opened
+from kerneltruth.runner.warden_packet import WardenPacket
 from kerneltruth.runner.wire import decode, encode
 
 KEPT_OUTPUT = 8 * 1024
@@ -258,15 +260,15 @@ class Link:
         except ConnectionError:
             data = b""
         # One that has ended the tree says no more.
-        packet = _packet(data or b'{"gone": 0}')
-        if "child" in packet:
+        packet = _packet(data) if data else WardenPacket(gone=0)
+        if packet.child is not None:
             with self._stops:
-                self.pid = int(packet["child"])
+                self.pid = packet.child
                 if self._paused_since is not None:
                     self._signal(signal.SIGSTOP)
         # The first reason stands: a child killed for taking too much then dies by a signal.
         self._death = self._death or _end(packet)
-        if "gone" in packet:
+        if packet.gone is not None:
             self._gone = True
             with contextlib.suppress(KeyError):
                 self._poll.unregister(self._channel)
@@ -290,32 +292,26 @@ def nonsense(error: BaseException) -> Observation:
     return Observation(ended="died", message=f"the child spoke nonsense: {error}")
 
 
-def _packet(data: bytes) -> dict[str, int | str]:
+def _packet(data: bytes) -> WardenPacket:
     """Return what a packet says; one that no warden sends says that it is lost."""
     try:
-        said = json.loads(data)
-        words = [said.get(name, "") for name in ("lost", "over")]
-        numbers = [said[name] for name in ("child", "signal", "code", "gone") if name in said]
-        right = all(type(word) is str for word in words) and all(type(n) is int for n in numbers)
-        if right and said.get("child", 2) > 1:
-            return dict(said)
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    return {"lost": "the warden of the child spoke nonsense"}
+        return msgspec.json.decode(data, type=WardenPacket)
+    except (ValueError, RecursionError):
+        return WardenPacket(lost="the warden of the child spoke nonsense")
 
 
-def _end(packet: dict[str, int | str]) -> Observation | None:
+def _end(packet: WardenPacket) -> Observation | None:
     """Return how a packet says that the child has ended, if it does."""
-    if "lost" in packet:
-        return Observation(ended="lost", message=str(packet["lost"]))
-    if "over" in packet:
-        return Observation(ended="flooded", message=str(packet["over"]))
-    if "signal" in packet:
-        number = int(packet["signal"])
-        name = next((s.name for s in signal.Signals if s == number), f"signal {number}")
-        return Observation(ended="died", signal=number, message=f"killed by {name}")
-    if "code" in packet:
-        return Observation(ended="died", message=f"exited on its own with code {packet['code']}")
-    if "gone" in packet:
-        return Observation(ended="lost", message="the warden of the child is gone")
+    match packet:
+        case WardenPacket(lost=str(reason)):
+            return Observation(ended="lost", message=reason)
+        case WardenPacket(over=str(reason)):
+            return Observation(ended="flooded", message=reason)
+        case WardenPacket(signal=int(number)):
+            name = next((s.name for s in signal.Signals if s == number), f"signal {number}")
+            return Observation(ended="died", signal=number, message=f"killed by {name}")
+        case WardenPacket(code=int(code)):
+            return Observation(ended="died", message=f"exited on its own with code {code}")
+        case WardenPacket(gone=int()):
+            return Observation(ended="lost", message="the warden of the child is gone")
     return None

@@ -2,12 +2,7 @@
 
 It is the subreaper of all that the child starts, so a daemon that left its session and lost its
 parent is still its descendant and ends with it. It runs none of the candidate's code. It tells the
-host, one JSON object per packet:
-
-    {"child": pid}                    the child runs
-    {"signal": n} or {"code": n}      the child died so
-    {"over": "..."}                   it and what it started took too much, and is killed
-    {"gone": n}                       the tree is killed, n processes could not be; the warden ends
+host what happens, in a `WardenPacket` each.
 
 It kills the tree when the child dies or takes too much, when the host says so or hangs up, and when
 the zygote dies.
@@ -17,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import select
 import signal
@@ -31,8 +25,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
+
 from kerneltruth.runner import compile_cache, sandbox
 from kerneltruth.runner.containment import Level, applying, cgroups, files, landlock, namespaces
+from kerneltruth.runner.warden_packet import WardenPacket, lost
 
 _SETUP_FAILED = 70
 # The wait for a packet or a death also ends by itself, to see whether the zygote still lives.
@@ -111,11 +108,11 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
             _be_child(request, channel, warden, work, mark, group)
         os.close(request.wire)
         os.close(request.output)
-        _say(channel, {"child": child})
+        _say(channel, WardenPacket(child=child))
         files.pin(f"/proc/{child}")
         _watch(channel, wake, child, zygote, request, group)
     except BaseException as error:
-        _say(channel, {"lost": f"{type(error).__name__}: {error}"})
+        _say(channel, lost(f"{type(error).__name__}: {error}"))
     finally:
         if namespace is not None:
             namespaces.end(namespace)
@@ -128,7 +125,7 @@ def guard(request: ForkRequest, *, zygote: int, work: Work) -> NoReturn:
         if mark is not None:
             # The next child of the candidate, which may start now, must find it dead.
             os.close(mark)
-        _say(channel, {"gone": left})
+        _say(channel, WardenPacket(gone=left))
         os._exit(0)
 
 
@@ -167,15 +164,15 @@ def _watch(
             if group is not None:
                 over = sandbox.exceeded(request.limits, (), group)
             code = os.waitstatus_to_exitcode(status)
-            died = {"signal": -code} if code < 0 else {"code": code}
-            _say(channel, died if over is None else {"over": over})
+            died = WardenPacket(signal=-code) if code < 0 else WardenPacket(code=code)
+            _say(channel, died if over is None else WardenPacket(over=over))
             return
         # Deaths may wake it more often than it should look.
         if not request.trusted and time.monotonic() - looked > _LOOK_UP_S / 2:
             over = sandbox.exceeded(request.limits, folders, group)
             looked = time.monotonic()
         if over is not None:
-            _say(channel, {"over": over})
+            _say(channel, WardenPacket(over=over))
         if over is not None or channel.fileno() in ready or os.getppid() != zygote:
             # After its death, `kill_tree` finds only processes that it started, usually none.
             os.kill(child, signal.SIGKILL)
@@ -183,9 +180,9 @@ def _watch(
             return
 
 
-def _say(channel: socket.socket, packet: Mapping[str, object]) -> None:
+def _say(channel: socket.socket, packet: WardenPacket) -> None:
     with contextlib.suppress(OSError):
-        channel.send(json.dumps(packet).encode(), socket.MSG_DONTWAIT)
+        channel.send(msgspec.json.encode(packet), socket.MSG_DONTWAIT)
 
 
 def _be_child(
@@ -244,7 +241,7 @@ def _set_up(
         _contain(request, (folder, cache))
         gc.enable()
     except BaseException as error:
-        _say(channel, {"lost": f"the child could not be set up: {error}"})
+        _say(channel, lost(f"the child could not be set up: {error}"))
         raise
     channel.close()
 
