@@ -34,6 +34,11 @@ ASKS = {
     "assert all(hasattr(s, name) for name in dir(torch.Stream)) and not s.is_capturing()",
     "optimizers": "p = torch.nn.Parameter(x.clone()); p.grad = torch.ones_like(x); "
     "torch.optim.Adam([p]).step(); assert p[0] < x[0]",
+    "annotations": "def g(s: torch.cuda.Stream | None, g: torch.cuda.CUDAGraph | None, "
+    "m: torch.cuda.MemPool | None, t: torch.cuda.FloatTensor | None): pass\n"
+    "    assert isinstance(x, torch.cuda.FloatTensor)\n"
+    "    assert not isinstance(x, torch.cuda.HalfTensor)\n"
+    "    assert not isinstance(x.cpu(), torch.cuda.FloatTensor)",
     "events": "e = torch.cuda.Event(enable_timing=True); e.record(); e.synchronize(); "
     "assert e.elapsed_time(e) > 0",
     "device guard": "with torch.cuda.device(x.device): torch.cuda.set_device(x.device)",

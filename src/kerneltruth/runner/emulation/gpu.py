@@ -100,13 +100,18 @@ class Generator(torch._C.Generator):
         return made
 
 
-def refuse(what: str) -> Callable[..., Any]:
-    """Refuse something that needs a real device."""
+def refuse(what: str, real: Any = None) -> Callable[..., Any]:
+    """Refuse something that needs a real device: by a class where the `real` one is a class.
+
+    Annotations, `isinstance` and subclasses of candidates take no function for a class.
+    """
 
     def refused(*args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(f"{what} needs a CUDA device")
 
-    return refused
+    if not isinstance(real, type):
+        return refused
+    return type(real.__name__, (), {"__new__": refused})
 
 
 def properties(device: Any = None) -> types.SimpleNamespace:

@@ -91,17 +91,27 @@ def _range(*args: Any, **kwargs: Any) -> Iterator[None]:
     yield
 
 
-def _legacy(name: str) -> Callable[..., torch.Tensor]:
+class _OfDtype(type):
+    """Tensors of one dtype on CUDA, for `isinstance`."""
+
+    dtype: torch.dtype
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        is_there = isinstance(instance, torch.Tensor) and instance.is_cuda
+        return is_there and instance.dtype == cls.dtype
+
+
+def _legacy(name: str) -> type:
     """`torch.cuda.FloatTensor` and its like, which made tensors before there were devices."""
     make = getattr(torch, name)
 
-    def made(*args: Any) -> torch.Tensor:
+    def made(cls: type, *args: Any) -> torch.Tensor:
         # Not a torch function: allocations within it would count as host tensors.
         with torch._C.DisableTorchFunction():
             tensor: torch.Tensor = make(*args)
             return tensor
 
-    return made
+    return _OfDtype(name, (), {"__new__": made, "dtype": make.dtype})
 
 
 def _seed(seed: int) -> None:
@@ -129,7 +139,10 @@ def _cuda_functions() -> dict[str, object]:
         **dict.fromkeys(silent.split(), still),
         **dict.fromkeys(zero.split(), always(0)),
         **dict.fromkeys(true.split(), always(True)),
-        **{name: refuse(f"torch.cuda.{name}") for name in needs_device.split()},
+        **{
+            name: refuse(f"torch.cuda.{name}", getattr(torch.cuda, name, None))
+            for name in needs_device.split()
+        },
         "device_count": always(1),
         "get_device_name": always(FACTS["name"]),
         "get_device_capability": capability,

@@ -1,8 +1,10 @@
 """Names of a module that hold other values while a GPU is emulated."""
 
+import inspect
 import types
 
 import pytest
+import torch
 
 from kerneltruth.runner.emulation import swaps
 
@@ -43,3 +45,18 @@ def test_attributes_of_a_class_are_changed_one_by_one():
     for swap in found:
         swap.undo()
     assert (Owner.known, hasattr(Owner, "new")) == ("real", False)
+
+
+def test_classes_of_torch_stay_classes_while_a_gpu_is_emulated():
+    owners = (torch.cuda, torch.cuda.nvtx, torch.cuda.profiler, torch)
+    classes = [(o, n) for o in owners for n in dir(o) if inspect.isclass(getattr(o, n))]
+    made = swaps.all_swaps(lambda function: function)
+    for swap in made:
+        swap.apply()
+    try:
+        others = [n for owner, n in classes if not inspect.isclass(getattr(owner, n))]
+    finally:
+        for swap in made:
+            swap.undo()
+    assert classes
+    assert others == []
