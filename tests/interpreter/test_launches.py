@@ -173,3 +173,39 @@ def test_a_grid_that_no_gpu_accepts_is_refused(runner):
     )
     observation = called(runner, body, 1.0)
     assert (observation.ended, observation.error) == ("raised", "RuntimeError")
+
+
+def test_a_kernel_passes_for_a_compiled_one_with_its_parameters(runner):
+    body = SCALE + (
+        "class Entry:\n"
+        "    def __init__(self, wrapped):\n"
+        "        self.fn = wrapped\n"
+        "        while not isinstance(wrapped, triton.runtime.JITFunction):\n"
+        "            wrapped = wrapped.fn\n"
+        "        self.constants = [p.name for p in wrapped.params if p.is_constexpr]\n"
+        "        assert wrapped.__globals__ is globals()\n"
+        "        assert wrapped.signature.parameters['NAME'].default == 'a'\n"
+        "        assert not hasattr(wrapped, 'no_such_attribute')\n"
+        "entry = Entry(triton.heuristics({'flag': lambda a: True})(scale))\n"
+        "def f(x):\n"
+        "    y = torch.empty_like(x)\n"
+        "    entry.fn[(1,)](x, y, x.numel(), factor=len(entry.constants), BLOCK=4)\n"
+        "    return y\n"
+    )
+    assert floats(called(runner, body, 1.0, 2.0)) == [2.0, 4.0]
+
+
+def test_a_kernel_takes_any_object_with_an_address_and_a_dtype(runner):
+    body = SCALE + (
+        "class Buffer:\n"
+        "    def __init__(self, base, offset):\n"
+        "        self.base, self.dtype, self.device = base, base.dtype, base.device\n"
+        "        self.address = base.data_ptr() + offset * base.element_size()\n"
+        "    def data_ptr(self):\n"
+        "        return self.address\n"
+        "def f(x):\n"
+        "    y = torch.zeros_like(x)\n"
+        "    scale[(1,)](Buffer(x, 1), Buffer(y, 0), 1, 0.5, True, BLOCK=4)\n"
+        "    return y\n"
+    )
+    assert floats(called(runner, body, 1.0, 3.0)) == [1.5, 0.0]

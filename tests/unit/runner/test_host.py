@@ -434,3 +434,16 @@ def test_an_unloaded_candidate_takes_its_compiled_code_with_it(runner):
             assert session.request(message).ended == "returned"
         shown = session.request(ShowResult())
     assert [result.text for result in shown.results] == ["0", "False"]
+
+
+def test_a_candidate_may_make_locks_although_it_has_no_shared_memory(opened):
+    source = (
+        "import multiprocessing\n"
+        "LOCK, PLACES = multiprocessing.Lock(), multiprocessing.Semaphore(3)\n"
+        "def f(x):\n"
+        "    with LOCK, PLACES:\n"
+        "        assert not LOCK.acquire(block=False)\n"
+        "        return x + PLACES.get_value()\n"
+    )
+    (result,) = call(opened(source), vector(1.0)).results
+    assert floats(result.data) == (3.0,)

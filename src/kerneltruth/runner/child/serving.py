@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kerneltruth.runner import compile_cache
 from kerneltruth.runner.arguments import Data
-from kerneltruth.runner.child import failures
+from kerneltruth.runner.child import failures, semaphores
 from kerneltruth.runner.child.worker import Worker, make_context
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import Call, Load, Prepare, TimedStep, Unload
@@ -26,6 +26,7 @@ _flush_c = ctypes.CDLL(None).fflush
 def main(wire: int, mark: int | None) -> None:
     """Serve one host until it hangs up; the mark in the compile cache says when it is at work."""
     failures.keep_folder()
+    semaphores.install()
     connection = socket.socket(fileno=wire)
     receiver = Receiver(connection)
     worker: Worker | None = None

@@ -132,6 +132,7 @@ def install() -> None:
     for path, function in REPLACED.items():
         owner, _, name = path.partition(".")
         setattr(getattr(it, owner), name, function)
+    it.InterpretedFunction = launching.Interpreted
     language.lend_builtins()
     # What is replaced in the language is looked up on first entry: better now than in a kernel.
     with language.interpreting():

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 import triton.language as tl
 import triton.runtime.interpreter as it
 from triton.runtime.errors import InterpreterError
+from triton.runtime.jit import JITFunction
 
 from kerneltruth.runner.interpreter import bounds, control, rewriting
 from kerneltruth.runner.interpreter.handles import make
@@ -20,6 +22,7 @@ from kerneltruth.runner.unsupported import UnsupportedError
 
 _signatures: dict[Any, inspect.Signature] = {}
 _rewritten: dict[Any, Callable[..., Any]] = {}
+_compilable: dict[Any, JITFunction[Any]] = {}
 _convert_other = it._implicit_cvt
 
 
@@ -93,8 +96,10 @@ def _on_host(value: Any) -> bool:
         return _on_host(value.base)
     if not hasattr(value, "data_ptr"):
         return True
-    device = getattr(it._unwrap_tensor(value), "device", None)
-    return getattr(device, "type", None) == "cpu"
+    tensor = it._unwrap_tensor(value)
+    # Other objects with an address, which Triton takes as well, name a device only to say where the
+    # emulated GPU would have them.
+    return not isinstance(tensor, torch.Tensor) or tensor.device.type == "cpu"
 
 
 def _grid(grid: Any, arguments: dict[str, object]) -> tuple[int, int, int]:
@@ -147,6 +152,27 @@ def rewrite(self: Any) -> Callable[..., Any]:
             self.fn, control, chains=adapter().chained_comparisons
         )
     return _rewritten[self.fn]
+
+
+class Interpreted(it.InterpretedFunction):  # type: ignore[misc]
+    """A kernel that passes for a compiled one; replaces `InterpretedFunction`.
+
+    Libraries that wrap kernels ask whether they have one, and for its parameters.
+    """
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:
+        """What `isinstance` also goes by."""
+        compiled: type[Any] = JITFunction
+        return compiled
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what only a kernel that is compiled tells of itself."""
+        if "fn" not in vars(self):
+            raise AttributeError(f"a kernel has no attribute {name!r}")
+        if self.fn not in _compilable:
+            _compilable[self.fn] = JITFunction(self.fn, **self.kwargs)
+        return getattr(_compilable[self.fn], name)
 
 
 def call(self: Any, *args: Any, **kwargs: Any) -> Any:
