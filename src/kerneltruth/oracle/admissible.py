@@ -17,6 +17,7 @@ from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smalle
 from kerneltruth.oracle.moves import MOVES, each_move, flush, has_subnormal
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, outputs_of, real_parts, widened
 from kerneltruth.tasks.arguments import PARTS
+from kerneltruth.tasks.compositions import Composed, near
 from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Output, Task
 
@@ -222,6 +223,13 @@ def _on_gpu(
             yield Implementation(name=name, outputs=rounded, settles=gpu.used_library)
             if not gpu.used_function:
                 break
+    plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
+    with Composed() as mode:
+        composed = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
+    if mode.used and plain is not None and composed is not None:
+        specs = task.promised_outputs(scalars, tensors)
+        rounded = _round(specs, near(composed, plain), working)
+        yield Implementation(name="composed", outputs=rounded, settles=False)
 
 
 def _flipped(

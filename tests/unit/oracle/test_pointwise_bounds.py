@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from msgspec.structs import replace
 from scripted import case_of, declare
 
@@ -153,3 +154,43 @@ def test_where_rows_are_summed_an_element_counts_with_its_row():
     (output,) = made.outputs
     share = output.bound / output.reference.abs().amax(-1, keepdim=True)
     assert float(share.min()) > 2 * 2.0**-23
+
+
+TAIL = torch.linspace(-14, -9, 64).reshape(4, 16)
+
+
+def in_the_tail(reference):
+    """What is expected of an activation where its result is far smaller than 1."""
+    task = declare("tail(x[M, N])", reference)
+    literals = ((task.tensors[0].name, TAIL.flatten().tolist()),)
+    (output,) = expect(task, replace(case_of(task, M=4, N=16), literals=literals), Policy()).outputs
+    return output
+
+
+def sigmoid_tanh(x):
+    return 2 / (1 + torch.exp(-2 * x)) - 1
+
+
+@pytest.mark.parametrize(
+    ("reference", "formula"),
+    [
+        (lambda x: F.mish(x), lambda x: x * sigmoid_tanh(torch.log(1 + torch.exp(x)))),
+        (lambda x: F.silu(x), lambda x: x * 0.5 * (1 + torch.tanh(0.5 * x))),
+        (lambda x: x * torch.sigmoid(x), lambda x: x * 0.5 * (1 + sigmoid_tanh(0.5 * x))),
+        (lambda x: x * torch.tanh(F.softplus(x)), lambda x: x * torch.log(1 + torch.exp(x))),
+    ],
+    ids=["mish", "silu", "silu of sigmoid", "mish of softplus"],
+)
+def test_a_tail_composed_of_numbers_about_1_is_right_and_one_that_is_further_off_is_wrong(
+    reference, formula
+):
+    output = in_the_tail(reference)
+    assert output.difference(formula(TAIL)).stats.num_exceeding == 0
+    # By a few ulps of 1 at most: not by the share that is left of a tail that is cut off at -9.
+    assert output.difference(torch.zeros_like(TAIL)).stats.num_exceeding > 30
+    assert output.difference(formula(TAIL) + 2e-5).wrong[0].all()
+
+
+def test_a_logarithm_of_a_tail_keeps_its_bound():
+    output = in_the_tail(lambda x: torch.log(torch.sigmoid(x)))
+    assert float(output.bound.max()) < 1e-4

@@ -25,7 +25,7 @@ class ProblemCall:
         scalars: the inputs that are not tensors, as Python text.
         dtype: of inputs, weights and the tensors that the model creates.
         arithmetic: `truncated` or `rounded` for factors in TF32, `gpu-0` or `gpu-1` for operators
-            as in GPU libraries; None for torch's own.
+            as in GPU libraries, `composed` for activations as in kernels; None for torch's own.
         training: the mode; None leaves the model as its constructor does.
         updated: buffers that are outputs too.
         large: whether it is worth a GPU.

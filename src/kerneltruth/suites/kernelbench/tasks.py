@@ -97,7 +97,9 @@ def task_of(
         reference=reference,
         with_spread=reference.with_spread,
         tf32=tuple(map(answered, rounding)),
-        admissible=tuple(answered(f"gpu-{salt}") for salt in range(GPU_DRAWS)),
+        admissible=tuple(
+            map(answered, (*(f"gpu-{salt}" for salt in range(GPU_DRAWS)), "composed"))
+        ),
     )
     random = tuple(m for m in modes if schema.random_in(m))
     first = schema.first if room is None else schema.largest(room)

@@ -14,7 +14,7 @@ from kerneltruth.documents.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
-from kerneltruth.oracle.expectation_builder import ExpectationCache
+from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
 from kerneltruth.runner.candidate import read_candidate
@@ -570,3 +570,21 @@ def test_zeros_that_are_square_in_the_example_alone_are_no_symmetric_matrices(ru
 
     suite = SymmetricInExample({"f": plain}, runner, schemas)
     assert [spec.kind for spec in suite.task("f").tensors] == ["real", "real"]
+
+
+COMPOSED = {
+    "nn.functional.mish(a0)": lambda x: x * (2 * torch.sigmoid(2 * torch.log(1 + x.exp())) - 1),
+    "a0 * torch.sigmoid(a0)": lambda x: x * 0.5 * (1 + torch.tanh(0.5 * x)),
+}
+
+
+@pytest.mark.parametrize("activation", COMPOSED)
+def test_a_composed_tail_of_an_activation_is_right_and_a_wrong_one_is_not(made, activation):
+    _, task = made(function(f"return {activation}", "torch.randn(n, m) - 11"))
+    case = next(generate(task, seed=3, count=1))
+    (output,) = expect(task, case, Policy()).outputs
+    (x,) = materialize(task, case).tensors.values()
+    composed = COMPOSED[activation](x)
+    assert output.difference(composed).stats.num_exceeding == 0
+    assert output.difference(composed + 2e-5).stats.num_exceeding == x.numel()
+    assert output.difference(torch.zeros_like(x)).stats.num_exceeding > x.numel() / 2

@@ -63,9 +63,12 @@ from kerneltruth.suites.kernelbench.messages import (
     SpreadRequest,
 )
 from kerneltruth.suites.kernelbench.schema import Outline
+from kerneltruth.tasks.compositions import Composed, near
 from kerneltruth.tasks.gpu import OnGpu
 
 _READER = msgspec.json.Decoder(AnyRequest)
+# The arithmetic of activations that are composed.
+COMPOSED = "composed"
 # Models are kept, by constants and dtype, as long as they are small.
 _KEPT_MODELS = 3
 _KEPT_ELEMENTS = 2**26
@@ -118,6 +121,7 @@ class Harness:
         torch.backends.cudnn.deterministic = True
         self._models: dict[tuple[str, str, bool | None, bool], _Ready] = {}
         self._laid_out = RecordedLayouts()
+        self._without_activations: set[str] = set()
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
         """Serve one request; the result is JSON as bytes, or tensors."""
@@ -136,6 +140,8 @@ class Harness:
 
     def _answer(self, asked: AnyRequest, tensors: Mapping[str, torch.Tensor]) -> Any:
         match asked:
+            case OutputsRequest(call=call, count=None) if call.arithmetic == COMPOSED:
+                return self._composed(call, tensors)
             case OutputsRequest(call=call, count=None):
                 return self._truth(call, tensors, 0)
             case OutputsRequest(call=call, count=int(count)):
@@ -235,6 +241,26 @@ class Harness:
             own = state(model)
             outputs += [own[n] for n in call.updated]
             return tuple(torch.as_tensor(o).clone() for o in outputs)
+
+    def _composed(
+        self, call: ProblemCall, tensors: Mapping[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the outputs with activations composed as kernels do.
+
+        Raises:
+            ValueError: the model has none of them in this mode.
+        """
+        called = repr((call.constants, call.training, call.scalars))
+        if called not in self._without_activations:
+            plainly = replace(call, arithmetic=None)
+            # Models may write into their inputs.
+            given = {n: t.clone() for n, t in tensors.items()}
+            with Composed() as mode:
+                composed = self._truth(plainly, given, 0)
+            if mode.used:
+                return near(composed, self._truth(plainly, tensors, 0))
+            self._without_activations.add(called)
+        raise ValueError("no activation ran that a kernel composes")
 
     def _gradients(
         self, call: ProblemCall, tensors: Mapping[str, torch.Tensor]
