@@ -119,12 +119,12 @@ def overflowing(
 
     There the order of summation decides between a finite value, an infinity and NaN. For sums and
     products, the reference on magnitudes is the largest partial sum. None if the inputs are too
-    small for an overflow.
+    small for an overflow of one sum (see `beyond_range`).
     """
     if not task.sums():
         return None
     floats = [t for t in tensors.values() if t is not None and t.is_floating_point()]
-    limit = largest(compute_dtype(working)) if is_float(working) else math.inf
+    limit = _limit(working)
     if not any(_has_above(t, limit**0.25) for t in floats):
         return None
     sizes = {
@@ -134,10 +134,28 @@ def overflowing(
     outputs = _attempt(task, sizes, scalars)
     if outputs is None:
         return None
-    return tuple(
-        ~(o.abs() < limit) if o.is_floating_point() else torch.zeros_like(o, dtype=torch.bool)
-        for o in outputs
-    )
+    return tuple(_reaching(o, limit) for o in outputs)
+
+
+def beyond_range(truth: tuple[torch.Tensor, ...], working: str) -> tuple[torch.Tensor, ...] | None:
+    """Elements whose exact sum leaves the range of the computing precision; None if none does.
+
+    What leads there, as the state of a recurrence, is infinite in a kernel, which gets NaN where it
+    multiplies that by the 0 of a masked lane, or adds the opposite.
+    """
+    limit = _limit(working)
+    marks = tuple(_reaching(o, limit) & torch.isfinite(o) for o in truth)
+    return marks if any(bool(m.any()) for m in marks) else None
+
+
+def _reaching(output: torch.Tensor, limit: float) -> torch.Tensor:
+    if not output.is_floating_point():
+        return torch.zeros_like(output, dtype=torch.bool)
+    return ~(output.abs() < limit)
+
+
+def _limit(working: str) -> float:
+    return largest(compute_dtype(working)) if is_float(working) else math.inf
 
 
 def _has_above(t: torch.Tensor, limit: float) -> bool:

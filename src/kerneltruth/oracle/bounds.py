@@ -281,7 +281,7 @@ def _overflows(reference: torch.Tensor, dtype: str) -> torch.Tensor:
     return torch.isfinite(reference) & (reference.abs() > limit)
 
 
-def _terms(task: Task, case: Case) -> int:
+def terms_summed(task: Task, case: Case) -> int:
     """How many terms one output element sums."""
     if task.terms is not None:
         return int(evaluate(task.terms, task.scope({}, case.settings)))
@@ -300,7 +300,7 @@ class _Order:
 
 
 def _order(task: Task, case: Case, dtype: str, *, tf32: bool) -> _Order:
-    terms = _terms(task, case)
+    terms = terms_summed(task, case)
     finer = 1 + math.sqrt(terms / FINER_TERMS)
     if tf32 or dtype not in SUMMED_IN_FULL:
         return _Order(finer, 1.0)

@@ -16,11 +16,12 @@ from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.admissible import (
     Implementation,
+    beyond_range,
     compute_dtype,
     implementations,
     overflowing,
 )
-from kerneltruth.oracle.bounds import has_smaller_rows
+from kerneltruth.oracle.bounds import has_smaller_rows, terms_summed
 from kerneltruth.oracle.dtypes import epsilon, is_float
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, outputs_of
 from kerneltruth.tasks.spec import Task
@@ -43,7 +44,7 @@ class RightResults:
     Attributes:
         truth: the float64 outputs.
         implementations: admissible results; none where no bound is made of them.
-        overflowing: see `admissible.overflowing`.
+        overflowing: see `admissible.overflowing` and `admissible.beyond_range`.
         conditioning: where each element depends on its own input alone, how far the truth moves if
             the input moves by some ulps, infinite where that is not measured; None elsewhere.
         few: whether these are too few for a bound of the usual width.
@@ -88,10 +89,16 @@ def all_right_results(
     return RightResults(
         truth=truth,
         implementations=tuple(shown),
-        overflowing=overflowing(*given),
+        overflowing=overflowing(*given) or _beyond(task, case, working, truth),
         conditioning=None if few else _conditioning(task, working, inputs, truth),
         few=few,
     )
+
+
+def _beyond(
+    task: Task, case: Case, working: str, truth: tuple[torch.Tensor, ...]
+) -> tuple[torch.Tensor, ...] | None:
+    return beyond_range(truth, working) if terms_summed(task, case) > 1 else None
 
 
 def _conditioning(

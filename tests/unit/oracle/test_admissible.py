@@ -6,6 +6,7 @@ from scripted import MATMUL, RELU, SUM, declare
 
 from kerneltruth.oracle.admissible import (
     MOVES,
+    beyond_range,
     compute_dtype,
     implementations,
     overflowing,
@@ -165,3 +166,11 @@ def test_sums_beyond_the_range_of_float32_depend_on_their_order(value, expected)
 def test_without_a_sum_nothing_overflows_by_its_order():
     with quietly():
         assert overflowing(RELU, "float32", {"x": torch.tensor([[3e38]])}, {}) is None
+
+
+def test_only_exact_results_beyond_the_range_of_the_computing_precision_are_beyond_it():
+    truth = torch.tensor([[1e38, 1e39, -1e300, torch.inf, torch.nan]], dtype=torch.float64)
+    (marked,) = beyond_range((truth,), "float16")
+    assert marked.tolist() == [[False, True, True, False, False]]
+    assert beyond_range((truth,), "float64") is None
+    assert beyond_range((truth[:, :1], torch.tensor([2])), "float32") is None

@@ -3,6 +3,7 @@
 import ast
 from dataclasses import replace
 
+import msgspec
 import pytest
 import torch
 
@@ -588,3 +589,44 @@ def test_a_composed_tail_of_an_activation_is_right_and_a_wrong_one_is_not(made, 
     assert output.difference(composed).stats.num_exceeding == 0
     assert output.difference(composed + 2e-5).stats.num_exceeding == x.numel()
     assert output.difference(torch.zeros_like(x)).stats.num_exceeding > x.numel() / 2
+
+
+POWERS = function(
+    "s = a0; return [s := s @ a1 for _ in range(12)][-1]",
+    "torch.randn(n, m), torch.randn(m, m)",
+).replace("(self, a0, a1, a2, a3)", "(self, a0, a1)")
+EXPONENTIAL = function("return torch.exp(a0)", "torch.randn(n, m)")
+
+
+def expected_of(made, source, values):
+    """What is expected of inputs that are about one number in their upper half, else another."""
+    _, task = made(source)
+    case = next(generate(task, seed=3, count=1))
+    literals = []
+    for name, tensor in materialize(task, case).tensors.items():
+        rows = torch.arange(tensor.shape[0])[:, None]
+        one, other = values[name]
+        filled = torch.where(rows < len(rows) // 2, one, other) * (1 + 0.1 * (rows % 5))
+        literals.append((name, filled.expand(tensor.shape).flatten().tolist()))
+    expected = expect(task, msgspec.structs.replace(case, literals=tuple(literals)), Policy())
+    assert (expected.invalid, expected.unrefereeable) == (None, None)
+    (output,) = expected.outputs
+    return output
+
+
+def test_a_recurrence_beyond_float32_may_end_as_nan_and_one_within_may_not(made):
+    output = expected_of(made, POWERS, {"a0": (1.0, 1e-30), "a1": (1e3, 1e3)})
+    beyond = output.rounded.isinf()
+    assert beyond.any(1).tolist() == beyond.all(1).tolist() != [False] * len(beyond)
+    lost = torch.full_like(output.rounded, torch.nan)
+    assert output.difference(torch.where(beyond, lost, output.rounded)).stats.num_exceeding == 0
+    wrong = output.difference(lost).stats.num_exceeding
+    assert wrong == int((~beyond).sum()) > 0
+
+
+def test_nan_in_place_of_an_infinity_is_wrong_where_nothing_is_summed(made):
+    output = expected_of(made, EXPONENTIAL, {"a0": (100.0, 1.0)})
+    infinite = output.rounded.isinf()
+    lost = torch.where(infinite, torch.nan, output.rounded)
+    assert output.difference(lost).stats.num_exceeding == int(infinite.sum()) > 0
+    assert output.difference(output.rounded).stats.num_exceeding == 0
