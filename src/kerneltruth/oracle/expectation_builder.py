@@ -21,10 +21,8 @@ from kerneltruth.oracle.expectation import Expectation, expected_outputs
 from kerneltruth.oracle.gradients import judged_as
 from kerneltruth.oracle.recent import Recent, tensor_bytes
 from kerneltruth.oracle.reference import quietly
-from kerneltruth.oracle.right_results import (
-    all_right_results,
-    few_right_results,
-)
+from kerneltruth.oracle.right_results import all_right_results, few_right_results
+from kerneltruth.oracle.ties import with_ties
 from kerneltruth.tasks.spec import Task
 
 # Recipes for published values that no bound can judge, such as those of a constant output.
@@ -69,6 +67,7 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
+    specs = with_ties(task, specs, inputs, made.truth)
     outputs = expected_outputs(task, case, specs, made, policy)
     if task.wants_out(inputs.scalars):
         (only,) = outputs
