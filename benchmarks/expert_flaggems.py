@@ -101,7 +101,7 @@ TASKS = (
         "ops.addcmul(input, tensor1, tensor2, value=value)",
     ),
     Operator("cumsum", "input", "ops.cumsum(input, 1)"),
-    Operator("count_nonzero", "input", "ops.count_nonzero(input, -1)"),
+    Operator("count_nonzero", "input", "ops.count_nonzero(input, 1)"),
     Operator("amax", "input", "ops.amax(input)"),
     Operator("matmul", "tensor1, tensor2", "ops.mm(tensor1, tensor2)"),
     Operator(

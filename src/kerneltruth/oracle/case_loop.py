@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from kerneltruth.oracle.decide import Facts, deciding_failure
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
+from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.open_parts import is_over, open_part
 from kerneltruth.oracle.outcome import Outcome, outcome_of
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
@@ -43,6 +45,9 @@ from kerneltruth.oracle.worst_element import everywhere
 
 # Try at most this many other cases in place of one that could not be judged.
 INSTEAD = 8
+# Compiling for GPUs that are not here may take this share of a candidate's time; the rest of its
+# specializations are not compiled. Some configurations take a minute each.
+COMPILING = 0.25
 # Stop after this many calls that do not return.
 HANGS = 2
 
@@ -72,6 +77,7 @@ class CaseLoop:
         # The published inputs at smaller sizes, where their own take too long in the interpreter.
         self._smaller: Case | None = None
         self._out_of_time: TimedOut | None = None
+        self._compiling_s = 0.0
 
     def _begin_from(self, published: Case) -> None:
         session, plan = self._session, self._plan
@@ -86,11 +92,12 @@ class CaseLoop:
 
     def facts(self, not_loaded: Verdict | None) -> Facts:
         """What `decide` takes, of the candidate's results."""
+        spent = self._out_of_time
         return Facts(
             not_loaded=not_loaded,
             failures=self.counts.failed(),
             untried=next(self.counts.undecided(), None),
-            time_spent=self._out_of_time,
+            time_spent=spent and self._pace.spent(spent),
             tally=self.tally,
             planned=self._plan.cases,
             forgiving=self._plan.forgiving,
@@ -119,6 +126,8 @@ class CaseLoop:
             if self.tally.cases >= self._total or (plan.stop_at_first and is_over(self.counts)):
                 break
             case = open_part(self.counts, planned) if plan.stop_at_first else planned
+            if case is not None and count:
+                case = self._pace.fitted(case, self._total - self.tally.cases)
             if case is None or case.identity in self._called:
                 continue
             for judgement in self._judge(case, count):
@@ -168,7 +177,8 @@ class CaseLoop:
         if self._pace.is_slow and (slow := self._pace.too_large(expectation)) is not None:
             self._leave_out(case, slow)
             return
-        for config in session.launches.configs_of(count):
+        most = partial(self._pace.affordable, CONFIGS_ON_FIRST_CASE)
+        for config in session.launches.configs_of(count, most):
             judgement, simplest = self._judge_one(expectation, config)
             if session.weights.become_own(case, judgement.verdict):
                 return
@@ -367,8 +377,11 @@ class CaseLoop:
         ruling, observation, _ = session.call(expectation, config=config)
         verdict = ruling.verdict
         self._pace.learn(expectation, verdict, observation.seconds)
-        if self._plan.compile and session.runner.targets and not is_bad(verdict):
+        compiles = self._compiling_s < COMPILING * self._plan.seconds
+        if self._plan.compile and session.runner.targets and compiles and not is_bad(verdict):
+            start = time.monotonic()
             refused = session.compile(expectation, observation.launches, config)
+            self._compiling_s += time.monotonic() - start
             if refused is not None:
                 core = expectation.case.domain == "core"
                 verdict = refused if core else Declined(reason=refused.detail)

@@ -59,7 +59,7 @@ class Facts:
         not_loaded: the verdict on a candidate that does not load.
         failures: one for each obligation that failed, in the order in which they first did.
         untried: the first obligation that decides and was not tried.
-        time_spent: set where the candidate's time ended before its cases did.
+        time_spent: what it means that the candidate's time ended before its cases did, if it did.
         planned: how many cases it takes.
         forgiving: see `Plan.forgiving`.
         kernel: what became of the obligation `kernel`, where it decides.
@@ -68,7 +68,7 @@ class Facts:
     not_loaded: Verdict | None
     failures: Sequence[Failure]
     untried: Untried | None
-    time_spent: TimedOut | None
+    time_spent: Verdict | None
     tally: Tally
     planned: int
     forgiving: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kerneltruth.documents.case import Case
 from kerneltruth.runner.candidate import Candidate
@@ -55,15 +55,15 @@ class LaunchesSeen:
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
 
-    def configs_of(self, count: int) -> Iterator[int]:
+    def configs_of(self, count: int, most: Callable[[], int]) -> Iterator[int]:
         """Which configurations of an autotuned kernel the `count`-th case runs under, in turns.
 
         Their number is known only after the first call, so the first case takes the others
-        afterwards.
+        afterwards, `most` in all.
         """
         yield count % self.configs
         if count == 0:
-            yield from range(1, min(self.configs, CONFIGS_ON_FIRST_CASE))
+            yield from range(1, min(self.configs, most()))
 
 
 def configs_after(known: int, launches: tuple[Launch, ...]) -> int:

@@ -1,6 +1,11 @@
-"""The speed of a right kernel in Triton's interpreter, which tells a large case from a hang."""
+"""The speed of a right kernel in Triton's interpreter, which tells a large case from a hang.
+
+It also tells how large cases may be so that all of them have their turn.
+"""
 
 from __future__ import annotations
+
+import time
 
 from kerneltruth.cases.published import smaller_cases
 from kerneltruth.clock.roofline.work import work_of
@@ -17,6 +22,8 @@ PACED = 1024
 EXPLAINED = 0.5
 # A call at a smaller size may take this share; after one that takes half of it, no larger is made.
 SMALLER = 0.5
+# Configurations of the first case may take this share of the candidate's time.
+FIRST = 0.25
 TOO_LARGE = "too large for Triton's interpreter"
 
 
@@ -36,6 +43,9 @@ class InterpreterPace:
             session.candidate.language == "triton" and session.runner.device == "cpu"
         )
         self._least_s: list[float | None] = [None, None]
+        # Of all right calls.
+        self._right_s, self._right_amounts = 0.0, (0, 0)
+        self._hung = False
         self.is_slow = False
 
     @property
@@ -47,6 +57,54 @@ class InterpreterPace:
         """Learn from the duration of a call."""
         if self._is_interpreted and isinstance(verdict, Passed) and seconds is not None:
             self._learn(expectation, seconds, least=PACED)
+            elements, operations = self._amounts(expectation)
+            known = self._right_amounts
+            self._right_amounts = known[0] + elements, known[1] + operations
+            self._right_s += seconds
+
+    def affordable(self, calls: int) -> int:
+        """Return how many of these calls to make, each as long as those so far."""
+        if not self._is_interpreted or not self._right_s:
+            return calls
+        return min(calls, max(1, int(FIRST * self._left_s() / self._right_s)))
+
+    def fitted(self, case: Case, left: int) -> Case:
+        """Return the case, at smaller sizes if `left` of its kind would take too long."""
+        if not self._is_interpreted or not self._right_s:
+            return case
+        share_s = self._left_s() / max(left, 1)
+        usual_s = self._usual_s(case)
+        if usual_s is None or usual_s <= share_s:
+            return case
+        # Well within what a call may take.
+        share_s = min(share_s, EXPLAINED / 2 * self._deadline_s)
+        paced = [
+            (smaller_s, smaller)
+            for smaller in smaller_cases(self._task, case)
+            if (smaller_s := self._usual_s(smaller)) is not None
+        ]
+        fitting = [found for found in paced if found[0] <= share_s] or paced[:1]
+        return max(fitting, key=lambda found: found[0], default=(usual_s, case))[1]
+
+    def spent(self, timeout: TimedOut) -> TimedOut | UnsupportedHere:
+        """Return what it means that the candidate's time is spent."""
+        if not self._is_interpreted or self._hung or not self._right_s:
+            return timeout
+        return UnsupportedHere(
+            reason=f"too slow in Triton's interpreter for all cases in {timeout.seconds:g} s, and "
+            "right in those tried; give it more with --timeout, or judge it on a GPU"
+        )
+
+    def _left_s(self) -> float:
+        return self._session.until - time.monotonic()
+
+    def _usual_s(self, case: Case) -> float | None:
+        """Return how long a call takes at the mean pace of right ones; None if it is not judged."""
+        expectation = self._session.cache.get(self._task, case)
+        if expectation.invalid is not None or expectation.unrefereeable is not None:
+            return None
+        amounts = zip(self._amounts(expectation), self._right_amounts, strict=True)
+        return max(self._right_s * own / known if known else 0.0 for own, known in amounts)
 
     def _learn(self, expectation: Expectation, seconds: float, *, least: int = 1) -> None:
         for i, amount in enumerate(self._amounts(expectation)):
@@ -84,6 +142,7 @@ class InterpreterPace:
         """Return what becomes of a timeout that a case's size explains."""
         slow = self.too_large(expectation) if isinstance(verdict, TimedOut) else None
         self.is_slow |= slow is not None
+        self._hung |= isinstance(verdict, TimedOut) and slow is None
         return slow
 
     def too_large(self, expectation: Expectation) -> UnsupportedHere | None:

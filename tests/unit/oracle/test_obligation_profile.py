@@ -295,6 +295,10 @@ def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
     assert attempt.profile["shapes"].reason == "the candidate's time, 1 s, is spent"
 
 
+# There is time for every case at its own size.
+UNHURRIED = Plan(budget_s=1e5)
+
+
 def _large_ones_time_out(seconds_an_element):
     """A kernel at this pace, whose calls of many elements do not return in 5 s."""
 
@@ -309,7 +313,7 @@ def _large_ones_time_out(seconds_an_element):
 
 def test_a_right_kernel_may_be_too_slow_for_the_interpreter():
     answer = _large_ones_time_out(1e-4)
-    attempt = attempt_of(answer, language="triton")
+    attempt = attempt_of(answer, language="triton", plan=UNHURRIED)
     assert attempt.verdict.word == "pass"
     assert attempt.profile["shapes"].status == "held"
     (reason,) = attempt.skipped
@@ -323,12 +327,13 @@ def test_operations_explain_what_elements_do_not():
         n = call.tensors["x"].numel()
         return HANGS if n > 20_000 else returned(right(call), seconds=1e-8 * n * n)
 
-    attempt = attempt_of(answer, task=cubed, language="triton")
+    attempt = attempt_of(answer, task=cubed, language="triton", plan=UNHURRIED)
     assert attempt.verdict.word == "pass"
     (reason,) = attempt.skipped
     assert reason.startswith("too large for Triton's interpreter: about ")
     linear = replace(cubed, flops="M*N")
-    assert attempt_of(answer, task=linear, language="triton").verdict.word == "timeout"
+    attempt = attempt_of(answer, task=linear, language="triton", plan=UNHURRIED)
+    assert attempt.verdict.word == "timeout"
 
 
 def test_after_one_call_that_is_too_large_no_other_is_made():
@@ -338,7 +343,7 @@ def test_after_one_call_that_is_too_large_no_other_is_made():
         calls.append(call.tensors["x"].numel())
         return _large_ones_time_out(1e-4)(call)
 
-    attempt_of(answer, language="triton", cases=144)
+    attempt_of(answer, language="triton", cases=144, plan=UNHURRIED)
     assert sum(n > 20_000 for n in calls) == 1
 
 

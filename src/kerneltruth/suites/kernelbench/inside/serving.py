@@ -140,10 +140,9 @@ class Harness:
 
     def _answer(self, asked: AnyRequest, tensors: Mapping[str, torch.Tensor]) -> Any:
         match asked:
-            case OutputsRequest(call=call, count=None) if call.arithmetic == COMPOSED:
-                return self._composed(call, tensors)
             case OutputsRequest(call=call, count=None):
-                return self._truth(call, tensors, 0)
+                composed = call.arithmetic == COMPOSED
+                return self._composed(call, tensors) if composed else self._truth(call, tensors, 0)
             case OutputsRequest(call=call, count=int(count)):
                 drawn = [self._truth(call, tensors, seed) for seed in range(count)]
                 return tuple(torch.stack(same) for same in zip(*drawn, strict=True))
