@@ -66,7 +66,7 @@ _IMAGE = (
     "    return (torch.randn(batch, channels, height, width),)"
 )
 
-# Of tasks that KernelBenchX has as well, these are the core's.
+# Where KernelBenchX has a task as well, this is the core's.
 TASKS = (
     Operator("relu", "input", "ops.relu(input)"),
     Operator("sigmoid", "input", "ops.sigmoid(input)"),

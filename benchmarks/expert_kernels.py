@@ -32,7 +32,7 @@ FOLDERS = {
     "attorch": "attorch",
     "flag_gems": "src/flag_gems",
 }
-# Of FlagGems, kernels for other devices stay away.
+# FlagGems has kernels for other devices.
 LEFT_OUT = shutil.ignore_patterns("_[!n_]*", "csrc")
 HEADER = (
     "library",

@@ -43,7 +43,7 @@ class InterpreterPace:
             session.candidate.language == "triton" and session.runner.device == "cpu"
         )
         self._least_s: list[float | None] = [None, None]
-        # Of all right calls.
+        # The sums over all right calls.
         self._right_s, self._right_amounts = 0.0, (0, 0)
         self._hung = False
         self.is_slow = False

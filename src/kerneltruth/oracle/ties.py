@@ -37,9 +37,9 @@ def _with_ties(
         for dim in range(indices.ndim):
             if tensor is None or not _may_be_indices(indices, tensor, dim):
                 continue
-            due = tensor.gather(dim, indices)
-            values = (t for t in truth if t.shape == due.shape and t.is_floating_point())
-            if _is_ordered(due, dim) or any(bool(_same(t, due).all()) for t in values):
+            expected = tensor.gather(dim, indices)
+            values = (t for t in truth if t.shape == expected.shape and t.is_floating_point())
+            if _is_ordered(expected, dim) or any(bool(_same(t, expected).all()) for t in values):
                 accept = partial(_accepted, position=position, name=name, dim=dim)
                 return replace(spec, compare="accept", accept=accept)
     return spec
@@ -65,12 +65,12 @@ def _accepted(
     name: str,
     dim: int,
 ) -> torch.Tensor:
-    """Return where an index points at an element equal to the one due, and comes once a row."""
+    """Return where an index points at an element equal to the expected one, once a row."""
     source, indices = inputs[name], outputs[position].long()
     in_range = (indices >= 0) & (indices < source.shape[dim])
     found = source.gather(dim, indices.clamp(0, source.shape[dim] - 1))
-    due = source.gather(dim, reference[position].long())
-    right: torch.Tensor = in_range & _same(found, due) & ~_repeated(indices, dim)
+    expected = source.gather(dim, reference[position].long())
+    right: torch.Tensor = in_range & _same(found, expected) & ~_repeated(indices, dim)
     return right
 
 

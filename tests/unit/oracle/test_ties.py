@@ -35,7 +35,7 @@ def verdict(task, outputs):
 
 
 def sorted_from_behind(x):
-    """Of equal elements, the last comes first."""
+    """Sort with the last of equal elements first."""
     values, places = torch.sort(x.flip(-1), dim=-1, stable=True)
     return values, x.shape[-1] - 1 - places
 
