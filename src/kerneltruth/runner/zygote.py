@@ -20,6 +20,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
@@ -137,7 +138,7 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def devices_unasked(cuda: Any) -> Iterator[None]:
+def devices_unasked(cuda: ModuleType) -> Iterator[None]:
     """Answer imports that ask `torch.cuda` for devices, so that they touch neither CUDA nor NVML.
 
     A child inherits what either has begun here, but not its descriptors: NVML would then count no
