@@ -486,6 +486,12 @@ def test_an_endpoint_that_is_down_is_the_machines_fault(serve, generate):
         (("--kernels",), "--kernels: only refine and geak judge, not one_shot; drop it"),
         (("--gpu", "here"), "--gpu here: no GPU is used here; name one of"),
         (("--language", "cuda", "--method", "refine"), "judges CUDA C++ on a GPU only"),
+        (("--language", "gluon", "--method", "geak"), "judges Gluon on a GPU only"),
+        (
+            ("--temperature", "0", "--method", "best_of_n"),
+            "--temperature 0 with 10 samples: greedy decoding repeats one answer",
+        ),
+        (("--temperature", "0", "--method", "refine", "--samples", "2"), "use --samples 1"),
         (("--require-kernel",), "only refine and geak judge answers, not one_shot"),
         (("--from", "x"), "--from x: only --method import reads it; drop one"),
         (("--templates", "/nowhere"), "cannot read system.txt"),

@@ -23,6 +23,35 @@ CAUGHT = (
 HEAD = "import torch, triton\nimport triton.language as tl\n"
 
 
+GLUON = """
+import torch, triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.jit
+def relu_kernel(x, y, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    i = gl.program_id(0).to(gl.int64) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    v = gl.load(x + i, mask=i < n)
+    gl.store(y + i, gl.where(v < 0, {below}, v), mask=i < n)
+
+def relu(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    if x.numel():
+        relu_kernel[(triton.cdiv(x.numel(), 512),)](x, y, x.numel(), BLOCK=512, num_warps=4)
+    return y
+"""
+
+
+def test_a_gluon_kernel_is_judged_by_its_results(judge):
+    right = judge(GLUON.format(below="0"), task="relu")
+    assert (right.verdict, right.candidate.language) == (Passed(), "gluon")
+    assert right.kernel.own == 1
+    wrong = judge(GLUON.format(below="-1"), task="relu")
+    assert isinstance(wrong.verdict, Failed)
+
+
 @pytest.mark.parametrize("name", CLEAN)
 def test_a_control_is_clean_on_the_gpu(evaluate, name):
     attempt = evaluate(name)

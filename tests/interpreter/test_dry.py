@@ -6,6 +6,7 @@ from importlib.metadata import version
 import pytest
 from candidates_for_tests import again, called, opened
 
+from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.interpreter.versions import number
 
 TRITON = number(version("triton"))
@@ -297,3 +298,35 @@ def test_a_tensor_descriptor_is_compiled(runner):
         kernel[(1,)](TensorDescriptor.from_tensor(x.view(16, 16), [16, 16]), x)
     """
     assert [(b.ok, b.error) for b in compiled(runner, text)] == [(True, None)]
+
+
+GLUON = """
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.jit
+def kernel(x, y):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    i = gl.arange(0, 512, layout=layout)
+    gl.store(y + i, gl.exp(gl.load(x + i)))
+"""
+
+
+def test_gluon_compiles_without_a_gpu_and_does_not_run(runner):
+    source = GLUON + LAUNCH.format(arguments=", num_warps=4")
+    alone = read_candidate(source, "f.py", task_names=("f",))
+    assert alone.language == "gluon"
+    with runner.open(alone, "compile") as session:
+        (binary,) = again(session, *[1.0] * 512).binaries
+    assert (binary.kernel, binary.target, binary.ok) == ("kernel", "sm_90", True)
+    with runner.open(alone) as session:
+        assert session.loaded.ended == "unsupported"
+        assert session.loaded.message.startswith("a Gluon kernel needs a GPU")
+
+
+def test_a_gluon_kernel_beside_one_of_triton_is_unsupported_where_it_is_launched(runner):
+    seen = called(runner, GLUON + LAUNCH.format(arguments=""), *[1.0] * 512)
+    assert seen.ended == "unsupported"
+    assert seen.message.startswith("kernel is a Gluon kernel")
+    assert called(runner, GLUON + "def f(x):\n    return x + 1", 1.0).ended == "returned"

@@ -57,7 +57,11 @@ Cases = Annotated[
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option("--temperature", min=0, help="Default: best_of_n 0.8, else the endpoint's."),
+    typer.Option(
+        "--temperature",
+        min=0,
+        help="0 is greedy decoding. Default: best_of_n 0.8, else the endpoint's.",
+    ),
 ]
 ReplyTokens = Annotated[
     int, typer.Option("--reply-tokens", min=1, help="Most tokens of one answer.")
@@ -139,7 +143,7 @@ GpuName = Annotated[
 ]
 
 Language = Annotated[
-    str, typer.Option("--language", help="Ask for kernels in it: triton or cuda (CUDA C++).")
+    str, typer.Option("--language", help="Ask for kernels in it: triton, cuda (CUDA C++) or gluon.")
 ]
 
 

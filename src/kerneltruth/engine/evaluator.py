@@ -33,6 +33,7 @@ from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.suites.pytorch import control_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
@@ -273,7 +274,7 @@ class Evaluator:
 
 def _compile_ahead(session: CandidateSession, task: Task) -> None:
     """Compile into the candidate's cache what will be timed."""
-    if session.candidate.language == "triton":
+    if session.candidate.language in TRITON_COMPILES:
         calls = (rehearsal_arguments(task, case) for case in timed_cases(task))
         rehearse(session.session, calls, budget_s=REHEARSAL_S)
 

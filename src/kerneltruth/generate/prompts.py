@@ -19,7 +19,7 @@ from kerneltruth.generate.review import Review, ShapeTiming
 
 VERSION = "1"
 # In which kernels may be asked for, as prompts name them.
-LANGUAGES: Mapping[str, str] = {"triton": "Triton", "cuda": "CUDA C++"}
+LANGUAGES: Mapping[str, str] = {"triton": "Triton", "cuda": "CUDA C++", "gluon": "Gluon"}
 _GAPS = re.compile(r"\n(?:[ \t]*\n){2,}")
 _FACTS = (
     *("name", "entry", "description", "signature", "arguments", "returns", "dtypes", "sizes"),
@@ -33,6 +33,7 @@ _TEMPLATES: Mapping[str, frozenset[str]] = {
     # How kernels of a language are written.
     "triton": frozenset(),
     "cuda": frozenset(),
+    "gluon": frozenset(),
     "task": frozenset({*_FACTS, "example", "reference", "device", "shots"}),
     "problem": frozenset({"name", "description", "source", "device", "shots"}),
     "device": frozenset({"name", "facts"}),

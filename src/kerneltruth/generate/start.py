@@ -14,6 +14,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Sampling
 from kerneltruth.generate.connection import open_model
 from kerneltruth.generate.gpus import HERE, gpu_key
+from kerneltruth.generate.prompts import LANGUAGES
 from kerneltruth.generate.requests import IMPORT, GenerateRequest
 from kerneltruth.generate.trajectory import BEST_OF_N_TEMPERATURE, Method, method_of
 
@@ -50,9 +51,12 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
 
         return (yield from generate(options, method, sampling, model, None, start))
     with warming(options.device, options.targets) as runner:
-        if options.asking.language == "cuda" and runner.device == "cpu":
+        language = options.asking.language
+        # Of what runs on a GPU only, no answer could be judged between rounds.
+        if language in ("cuda", "gluon") and runner.device == "cpu":
             raise UserError(
-                f"--language cuda: {method.name} judges CUDA C++ on a GPU only; use best_of_n here"
+                f"--language {language}: {method.name} judges {LANGUAGES[language]} on a GPU only; "
+                "use best_of_n here"
             )
         from kerneltruth.generate.generation import generate
 
@@ -70,6 +74,16 @@ def _with_gpu(options: GenerateRequest) -> GenerateRequest:
 
 
 def _sampling(method: Method, given: Sampling) -> Sampling:
+    """Return how answers are drawn.
+
+    Raises:
+        UserError: several samples of greedy decoding, which are one.
+    """
+    if given.temperature == 0 and method.samples > 1:
+        raise UserError(
+            f"--temperature 0 with {method.samples} samples: greedy decoding repeats one answer; "
+            "use --samples 1, or a higher temperature"
+        )
     if method.name != "best_of_n" or given.temperature is not None:
         return given
     return Sampling(

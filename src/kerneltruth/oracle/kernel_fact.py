@@ -21,7 +21,8 @@ from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
+from kerneltruth.runner.candidate import Candidate, is_torch_only
+from kerneltruth.runner.languages import NEEDS_A_GPU
 from kerneltruth.runner.source_kernels import emptied
 from kerneltruth.runner.source_state import may_keep_state
 

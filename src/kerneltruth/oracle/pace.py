@@ -14,6 +14,7 @@ from kerneltruth.documents.verdict import Passed, TimedOut, UnsupportedHere, Ver
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.right_results import count_elements
+from kerneltruth.runner.languages import TRITON_COMPILES
 
 # The pace is known from calls of at least this many elements, or operations; in smaller ones, what
 # each call takes counts.
@@ -40,7 +41,7 @@ class InterpreterPace:
         self._session, self._task = session, session.task
         self._deadline_s = session.deadline_s
         self._is_interpreted = (
-            session.candidate.language == "triton" and session.runner.device == "cpu"
+            session.candidate.language in TRITON_COMPILES and session.runner.device == "cpu"
         )
         self._least_s: list[float | None] = [None, None]
         # The sums over all right calls.

@@ -14,18 +14,14 @@ import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from msgspec import UNSET
 
 from kerneltruth.documents.records import CandidateRef
 from kerneltruth.errors import CandidateError, UserError
 from kerneltruth.runner.bundle import Bundle, TooManyWords, bundle_in, parsed
+from kerneltruth.runner.languages import Language
 from kerneltruth.runner.regular_file import read_regular
-
-Language = Literal["triton", "cuda", "torch", "numpy"]
-# On other devices kernels in these languages are interpreted, or do not run at all.
-NEEDS_A_GPU: tuple[Language, ...] = ("triton", "cuda")
 
 # How a command line names the standard input, and how documents do.
 STDIN, STDIN_NAME = "-", "<stdin>"
@@ -371,5 +367,30 @@ def _language(tree: ast.Module) -> Language:
     if used & _CUDA_NAMES:
         return "cuda"
     if "triton" in imported and used & _KERNEL_DECORATORS:
-        return "triton"
+        return "gluon" if _is_gluon(tree) else "triton"
     return "numpy" if "numpy" in imported and "torch" not in imported else "torch"
+
+
+def _is_gluon(tree: ast.Module) -> bool:
+    """Return whether there are kernels, and Gluon brings a decorator of each."""
+    nodes = list(ast.walk(tree))
+    brought = {"gluon"}
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", None) or ""
+            brought |= {
+                alias.asname or alias.name
+                for alias in node.names
+                if "gluon" in f"{module}.{alias.name}".split(".")
+            }
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef)]
+    names = [[_dotted(d) for d in f.decorator_list] for f in functions]
+    by_gluon = [any(n[0] in brought or "gluon" in n for n in own) for own in names]
+    kernels = [any(n[-1] in _KERNEL_DECORATORS for n in own) for own in names]
+    return any(by_gluon) and all(b for b, k in zip(by_gluon, kernels, strict=True) if k)
+
+
+def _dotted(decorator: ast.expr) -> list[str]:
+    """Return the words of a dotted name, such as `triton` and `jit`."""
+    maker = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(maker).split(".")

@@ -13,6 +13,7 @@ from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.keeper import Keeper
+from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.link import LARGEST_ANSWER, Ended, Link, nonsense
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import (
@@ -100,7 +101,7 @@ class Session:
     @property
     def device(self) -> str:
         """Return where a right result lies: Triton candidates on a CPU see CUDA."""
-        if self._runner.device == "cpu" and self.candidate.language == "triton":
+        if self._runner.device == "cpu" and self.candidate.language in TRITON_COMPILES:
             return "cuda:0"
         return self._where
 

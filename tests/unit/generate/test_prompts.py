@@ -106,6 +106,7 @@ def test_nothing_to_say_leaves_no_gap():
     [
         ("triton", "in Triton", "@triton.jit", "load_inline"),
         ("cuda", "in CUDA C++", "torch.utils.cpp_extension.load_inline", "riton"),
+        ("gluon", "in Gluon", "@gluon.jit", "@triton.jit"),
     ],
 )
 def test_kernels_are_asked_for_in_the_language_that_the_user_names(language, named, rule, other):
@@ -136,7 +137,9 @@ def test_the_feedback_names_no_other_language():
 
 
 def test_an_unknown_language_is_refused():
-    with pytest.raises(UserError, match="--language 'tilelang': must be one of triton, cuda"):
+    with pytest.raises(
+        UserError, match="--language 'tilelang': must be one of triton, cuda, gluon"
+    ):
         load_prompts(language="tilelang")
 
 

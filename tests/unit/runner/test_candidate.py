@@ -14,6 +14,7 @@ from kerneltruth.runner.candidate import (
 
 TASKS = ("softmax", "relu", "rms_norm")
 TRITON = "import torch, triton\nimport triton.language as tl\n@triton.jit\ndef kernel(x): pass\n"
+GLUON = "import torch, triton\nfrom triton.experimental import gluon\n"
 
 
 def read(source, task=None):
@@ -69,6 +70,20 @@ def test_branches_may_each_define_the_entry():
         (TRITON + "def relu(x): pass", "triton"),
         ("from torch.utils.cpp_extension import load_inline\ndef relu(x): pass", "cuda"),
         ("import torch.utils.cpp_extension as e\ndef relu(x): e.load()", "cuda"),
+        (GLUON + "@gluon.jit\ndef k(p): pass\ndef relu(x): pass", "gluon"),
+        (
+            "import triton\nfrom triton.experimental.gluon import jit as made\n"
+            "@triton.autotune([], key=[])\n@made(noinline=True)\ndef k(p): pass\n"
+            "def relu(x): pass",
+            "gluon",
+        ),
+        (
+            "import triton.experimental.gluon\n@triton.experimental.gluon.jit\n"
+            "def k(p): pass\ndef relu(x): pass",
+            "gluon",
+        ),
+        (TRITON + GLUON + "@gluon.jit\ndef k(p): pass\ndef relu(x): pass", "triton"),
+        (TRITON + GLUON + "def relu(x): pass", "triton"),
         ("import numpy as np\ndef relu(x): return np.maximum(x, 0)", "numpy"),
         ("import numpy, torch\ndef relu(x): return x", "torch"),
         ("def relu(x):\n    'not load_inline, nor triton'", "torch"),

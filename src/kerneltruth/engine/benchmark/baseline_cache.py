@@ -14,8 +14,9 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.baselines import BaselineProcesses, in_parallel, process_of
 from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, DeviceMemory, memory_of
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
+from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.languages import NEEDS_A_GPU
 from kerneltruth.tasks.spec import Task
 
 # The most tasks with live baselines, and the share of the device's memory (one part in this many)

@@ -37,6 +37,7 @@ from kerneltruth.engine.requests import result_of
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.session import Session
 from kerneltruth.tasks.spec import Task
 
@@ -224,7 +225,7 @@ class Benchmarker:
             self._ending = None
 
     def _open(self, candidate: Candidate, *, ahead: bool = False) -> Session:
-        cold = self._cold and candidate.language == "triton"
+        cold = self._cold and candidate.language in TRITON_COMPILES
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
     def _look_again(

@@ -27,8 +27,9 @@ from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.requests import SHORT_DTYPES, Step, TimeRequest
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
+from kerneltruth.runner.candidate import Candidate, is_torch_only
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.languages import NEEDS_A_GPU
 from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.spec import Task
@@ -131,8 +132,8 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
     """Refuse what cannot be timed here, before anything is measured."""
     if device == "cpu" and candidate.language in NEEDS_A_GPU:
         raise EnvironmentFault(
-            f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
-            "and that is not timed; run this where `kerneltruth doctor` shows a device"
+            f"{options.file} is a {candidate.language} kernel, and without a GPU none is timed; "
+            "run this where `kerneltruth doctor` shows a device"
         )
     if device == "cpu" and options.kernels:
         raise EnvironmentFault(

@@ -17,7 +17,12 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import autotune, kernel_work
+<<<<<<< HEAD
 from kerneltruth.runner.observation import Constant, Launch
+=======
+from kerneltruth.runner.observation import Launch
+from kerneltruth.runner.unsupported import UnsupportedError
+>>>>>>> 9828fa36 (Kernels in Gluon are asked for, recognized, and unsupported without a GPU rather than blamed; greedy decoding draws one sample)
 
 MAX_LAUNCHES = 256
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -107,6 +112,7 @@ def _recording_jit(original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
+            _refuse_uninterpreted(self)
             constexprs = {p.name for p in self.params if p.is_constexpr}
             grid = _observed(grid, self.fn, self.arg_names, constexprs, args, kwargs)
             # A kernel that is to do nothing is compiled as for a warm-up, and not launched.
@@ -115,6 +121,15 @@ def _recording_jit(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, grid=grid, warmup=warmup, **kwargs)
 
     return run
+
+
+def _refuse_uninterpreted(kernel: Any) -> None:
+    """Refuse a Gluon kernel where kernels are interpreted: only a GPU can run it."""
+    if os.environ.get("TRITON_INTERPRET") == "1" and getattr(kernel, "is_gluon", bool)():
+        raise UnsupportedError(
+            f"{kernel.fn.__name__} is a Gluon kernel, which Triton's interpreter does not run; "
+            "judge it on a GPU"
+        )
 
 
 def counting_compiled(original: Callable[..., Any]) -> Callable[..., Any]:
