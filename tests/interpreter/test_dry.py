@@ -330,3 +330,37 @@ def test_a_gluon_kernel_beside_one_of_triton_is_unsupported_where_it_is_launched
     assert seen.ended == "unsupported"
     assert seen.message.startswith("kernel is a Gluon kernel")
     assert called(runner, GLUON + "def f(x):\n    return x + 1", 1.0).ended == "returned"
+
+
+def test_a_compiled_kernel_says_what_it_uses(runner):
+    text = """
+        @triton.jit
+        def wide(x, y):
+            i = tl.arange(0, 1024)
+            tl.store(y + i, tl.load(x + i))
+
+        @triton.jit
+        def scattered(x, y):
+            i = tl.arange(0, 1024)
+            tl.atomic_add(y + i, tl.load(x + i * 3))
+
+        @triton.jit
+        def tiles(x, y):
+            read = tl.make_tensor_descriptor(x, [64, 64], [64, 1], [32, 32])
+            written = tl.make_tensor_descriptor(y, [64, 64], [64, 1], [32, 32])
+            tile = read.load([0, 0]).to(tl.float16)
+            written.store([0, 0], tl.dot(tile, tile))
+
+        def f(x):
+            y = torch.empty(4096, device=x.device)
+            triton.set_allocator(lambda size, *_: torch.empty(size, device=x.device))
+            for kernel in (wide, scattered, tiles):
+                kernel[(1,)](x, y)
+            return y
+    """
+    found = {b.kernel: (b.tensor_cores, b.uses) for b in compiled(runner, text)}
+    assert found == {
+        "wide": (False, ("wide_loads",)),
+        "scattered": (False, ("atomics",)),
+        "tiles": (True, ("tma",)),
+    }

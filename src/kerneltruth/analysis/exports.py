@@ -11,7 +11,7 @@ from pathlib import Path
 from kerneltruth.analysis.illusions import checks_of
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import Rates, Result
 from kerneltruth.analysis.speeds import baselines_of, efficiency
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.documents.records import OBLIGATIONS
@@ -56,6 +56,9 @@ def columns(study: Study) -> Columns:
         found[f"high_{baseline}"] = [None if a is None else a.high for a in against]
         found[f"standing_{baseline}"] = [None if a is None else a.outcome for a in against]
     found["efficiency"] = [efficiency(r) for r in results]
+    rates = [r.timing.rates if r.timing and r.correct else None for r in results]
+    for name in Rates._fields:
+        found[name] = [None if own is None else getattr(own, name) for own in rates]
     for check in checks_of(results):
         found[f"check_{check}"] = [r.checks.get(check) for r in results]
     for key in _obligations(results):
@@ -103,7 +106,9 @@ def write_parquet(table: Columns, path: Path) -> None:
             kind = pa.bool_()
         elif name in _NUMBERS or name.startswith("held_"):
             kind = pa.int64()
-        elif name in (*_SHARES, "efficiency") or name.startswith(("speedup_", "low_", "high_")):
+        elif name in (*_SHARES, "efficiency", *Rates._fields) or name.startswith(
+            ("speedup_", "low_", "high_")
+        ):
             kind = pa.float64()
         else:
             kind = pa.string()

@@ -18,6 +18,7 @@ from kerneltruth.analysis.results import (
     WHEN_TIMED,
     WRONG,
     Obliged,
+    Rates,
     Ratio,
     Result,
     Spent,
@@ -260,7 +261,25 @@ def _timing(perf: JsonObject) -> Timing | None:
         noise_floor=_measured(perf.get("noise_floor")),
         compile_s=_measured(perf.get("compile_s")),
         own_time=_measured(_object(perf, "kernel").get("own")),
+        uses=_uses(perf),
     )
+
+
+def _uses(perf: JsonObject) -> frozenset[str]:
+    """Return what the candidate's compiled kernels use."""
+    found: set[str] = set()
+    for shape in _objects(perf, "shapes"):
+        for binary in _objects(_object(shape, "kernels"), "candidate"):
+            found.update(map(str, _list(binary, "uses")))
+            if binary.get("tensor_cores"):
+                found.add("tensor_cores")
+    return _known_uses(frozenset(found))
+
+
+@lru_cache(maxsize=256)
+def _known_uses(found: frozenset[str]) -> frozenset[str]:
+    """Return the same object for equal sets."""
+    return found
 
 
 def is_sure(shape: JsonObject) -> bool:
@@ -323,7 +342,14 @@ def _shape(data: JsonObject) -> TimedShape | None:
         _measured(data.get("efficiency")),
         _text(data, "bound_by"),
         tuple(intern(str(flag)) for flag in _list(data, "flags")),
+        _rates(_object(data, "advice")),
     )
+
+
+def _rates(advice: JsonObject) -> Rates | None:
+    if not advice:
+        return None
+    return Rates(*(_measured(advice.get(name)) for name in Rates._fields))
 
 
 def _measured(value: Json) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -63,6 +63,20 @@ class Ratio(NamedTuple):
     outcome: Outcome | None
 
 
+class Rates(NamedTuple):
+    """How fast a task's bytes move and its operations are done in a candidate's time.
+
+    Attributes:
+        memory_share: of the device's measured copy rate; likewise `compute_share`, of the fastest
+            rate in a format that the task admits. None where there is no such rate.
+    """
+
+    bytes_per_s: float | None
+    flops_per_s: float | None
+    memory_share: float | None
+    compute_share: float | None
+
+
 class TimedShape(NamedTuple):
     """A candidate timed on one shape.
 
@@ -70,6 +84,7 @@ class TimedShape(NamedTuple):
         efficiency: the least time that this device needs, over the candidate's.
         bound_by: the reason for that least time: memory, compute, launch or latency.
         flags: the clock's remarks on the measurement.
+        rates: None if the device was not measured.
     """
 
     case: str
@@ -81,6 +96,13 @@ class TimedShape(NamedTuple):
     efficiency: float | None = None
     bound_by: str | None = None
     flags: tuple[str, ...] = ()
+    rates: Rates | None = None
+
+    @property
+    def least_compute_share(self) -> float | None:
+        """`Rates.compute_share`, at the upper end of the time's interval."""
+        share = None if self.rates is None else self.rates.compute_share
+        return None if share is None or not self.high else share * self.candidate_us / self.high
 
 
 class Against(NamedTuple):
@@ -112,15 +134,19 @@ class Timing:
     Attributes:
         efficiency: the geometric mean over the shapes that have one.
         noise_floor: the relative difference below which a kernel differs from itself.
+        rates: of these shapes, each the geometric mean of those that have it.
         own_time: the share of the device's time that its own kernels took, where it is known.
+        uses: what its compiled kernels use: `tensor_cores`, and words of `BinaryRecord.uses`.
     """
 
     shapes: tuple[TimedShape, ...]
     against: Mapping[str, Against]
     efficiency: float | None = None
+    rates: Rates | None = None
     noise_floor: float | None = None
     compile_s: float | None = None
     own_time: float | None = None
+    uses: frozenset[str] = frozenset()
 
 
 def timing(
@@ -129,21 +155,30 @@ def timing(
     noise_floor: float | None = None,
     compile_s: float | None = None,
     own_time: float | None = None,
+    uses: frozenset[str] = frozenset(),
 ) -> Timing:
     """Make the timings of an attempt, with its speedup over each baseline."""
     ratios: dict[str, list[Ratio]] = {}
     for shape in shapes:
         for name, ratio in shape.baselines.items():
             ratios.setdefault(name, []).append(ratio)
-    shares = [math.log(s.efficiency) for s in shapes if s.efficiency]
+    rates = [s.rates for s in shapes if s.rates is not None]
     return Timing(
         shapes=tuple(shapes),
         against={name: _against(found) for name, found in ratios.items()},
-        efficiency=math.exp(math.fsum(shares) / len(shares)) if shares else None,
+        efficiency=_mean([s.efficiency for s in shapes]),
+        rates=Rates(*map(_mean, zip(*rates, strict=True))) if rates else None,
         noise_floor=noise_floor,
         compile_s=compile_s,
         own_time=own_time,
+        uses=uses,
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the geometric mean of the values that are above 0; None without any."""
+    logs = [math.log(v) for v in values if v]
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
 def _against(ratios: Sequence[Ratio]) -> Against:

@@ -135,7 +135,12 @@ class CandidateRef(Model, frozen=True, kw_only=True):
 
 
 class BinaryRecord(Model, frozen=True, kw_only=True):
-    """A kernel compiled for a target, and the static facts read from it; null was not read."""
+    """A kernel compiled for a target, and the static facts read from it; null was not read.
+
+    Attributes:
+        uses: `wide_loads` (16 bytes or more at once), `async_copies`, `tma`, `atomics` on global
+            memory.
+    """
 
     kernel: str
     target: str
@@ -147,6 +152,7 @@ class BinaryRecord(Model, frozen=True, kw_only=True):
     instructions: int | None = None
     num_warps: int | None = None
     tensor_cores: bool | None = None
+    uses: tuple[str, ...] | None = None
     seconds: Number | None = None
 
 

@@ -52,7 +52,7 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocu
         return (yield from generate(options, method, sampling, model, None, start))
     with warming(options.device, options.targets) as runner:
         language = options.asking.language
-        # Of what runs on a GPU only, no answer could be judged between rounds.
+        # No answer could be judged between rounds where its kernels do not run.
         if language in ("cuda", "gluon") and runner.device == "cpu":
             raise UserError(
                 f"--language {language}: {method.name} judges {LANGUAGES[language]} on a GPU only; "

@@ -160,6 +160,7 @@ class Binary:
     instructions: int | None = None
     num_warps: int | None = None
     tensor_cores: bool | None = None
+    uses: tuple[str, ...] | None = None
     seconds: float | None = None
 
 

@@ -11,7 +11,7 @@ from results_for_tests import result, run_info, study, timed
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.reading import study_of
-from kerneltruth.analysis.results import TORCH_ONLY, Obliged
+from kerneltruth.analysis.results import TORCH_ONLY, Obliged, Rates, timing
 from kerneltruth.errors import EnvironmentFault
 
 HOSTILE = 'a,"b"\n<script>\x1b[31m;=1+1 \ud800'
@@ -72,6 +72,20 @@ def test_scores_and_own_shares_have_columns_of_numbers(tmp_path):
     assert [str(read.field(n).type) for n in ("score", "launches", "own_time")] == [
         *("double", "int64", "double"),
     ]
+
+
+def test_rates_have_columns_of_numbers_where_they_are_known(tmp_path):
+    shapes = [
+        timed(2.0).shapes[0]._replace(rates=Rates(n * 1e12, 0.0, n / 4, None)) for n in (1, 4)
+    ]
+    known, wrong = result("a", timing=timing(shapes)), result("b", "fail", timing=timing(shapes))
+    table = columns(study(known, wrong, result("c", timing=timed(2.0))))
+    assert table["bytes_per_s"] == [pytest.approx(2e12), None, None]
+    assert table["memory_share"] == [pytest.approx(0.5), None, None]
+    assert table["flops_per_s"] == table["compute_share"] == [None, None, None]
+    write_parquet(table, tmp_path / "all.parquet")
+    read = pq.read_table(tmp_path / "all.parquet").schema
+    assert {str(read.field(n).type) for n in Rates._fields} == {"double"}
 
 
 def test_a_torch_only_answer_is_marked_in_its_row():

@@ -7,6 +7,7 @@ from results_for_tests import result, study
 
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.reading import answer_of, chains, read_study, study_of
+from kerneltruth.analysis.results import Rates
 from kerneltruth.documents.lines import read_line
 from kerneltruth.errors import UserError
 
@@ -123,6 +124,19 @@ TIMED = {
             "efficiency": 0.5,
             "bound_by": "memory",
             "flags": ["below_floor"],
+            "advice": {
+                "bytes_per_s": 2e12,
+                "flops_per_s": 1e12,
+                "memory_share": 0.5,
+                "compute_share": None,
+            },
+            "kernels": {
+                "candidate": [
+                    {"kernel": "a", "tensor_cores": True, "uses": ["tma"]},
+                    {"kernel": "b", "tensor_cores": False, "uses": None},
+                ],
+                "eager": [{"kernel": "c", "uses": ["atomics"]}],
+            },
         },
         {"case": {}, "summary": "N=8", "candidate_us": 1.0, "flags": ["timing_suspect"]},
         {"case": {}, "summary": "N=9", "candidate_us": 1.0, "graded": {"not_graded": "no"}},
@@ -138,6 +152,9 @@ def test_timings_are_read_without_shapes_that_show_nothing_and_absent_baselines(
     assert list(shape.baselines) == ["eager"]
     assert (found.timing.noise_floor, found.own_time) == (0.02, 0.25)
     assert found.against().outcome == "faster"
+    assert shape.rates == Rates(2e12, 1e12, 0.5, None)
+    assert found.timing.rates == Rates(*map(pytest.approx, (2e12, 1e12, 0.5)), None)
+    assert found.timing.uses == {"tensor_cores", "tma"}
 
 
 def test_a_suspect_timing_is_no_timing(run):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kerneltruth.analysis.results import Obliged, Ratio, Result, TimedShape
+from kerneltruth.analysis.results import Obliged, Rates, Ratio, Result, TimedShape
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import ErrorMap, ErrorStats
 from kerneltruth.documents.stored import Finding
@@ -46,7 +46,7 @@ class TimedAgainst(Struct, frozen=True, kw_only=True):
 
 
 class ShapeDetail(Struct, frozen=True, kw_only=True):
-    """What was measured at one shape, in words."""
+    """What was measured at one shape, in words; `rates` is empty where they are not known."""
 
     case: str
     time: str
@@ -54,6 +54,7 @@ class ShapeDetail(Struct, frozen=True, kw_only=True):
     efficiency: str
     bound_by: str
     flags: Sequence[str]
+    rates: str
 
 
 class ErrorPicture(Struct, frozen=True, kw_only=True):
@@ -166,7 +167,15 @@ def _shape(shape: TimedShape) -> ShapeDetail:
         efficiency=percent(shape.efficiency),
         bound_by=shape.bound_by or DASH,
         flags=[visible(flag) for flag in shape.flags],
+        rates=", ".join(_rates(shape.rates)),
     )
+
+
+def _rates(rates: Rates | None) -> Iterator[str]:
+    if rates is not None and rates.bytes_per_s:
+        yield f"{rates.bytes_per_s / 1e9:,.0f} GB/s"
+    if rates is not None and rates.flops_per_s:
+        yield f"{rates.flops_per_s / 1e12:,.3g} TFLOP/s"
 
 
 def _against(name: str, ratio: Ratio) -> TimedAgainst:

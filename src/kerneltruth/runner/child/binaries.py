@@ -25,6 +25,17 @@ _HAS_PAYLOAD = 4
 _REGISTER_COUNT = 0x2F
 _FRAME_SIZE = 0x11
 
+_TENSOR_CORES = re.compile(r"\b(wgmma|tcgen05|mma)\.")
+# What PTX shows of how memory is used.
+_USES = {
+    "wide_loads": re.compile(
+        r"\bld\.global[\w.:]*\.v(?:4\.[bfsu]32|[248]\.[bfsu]64|8\.[bfsu]32)\b"
+    ),
+    "async_copies": re.compile(r"\bcp\.async\.c[ag]\b"),
+    "tma": re.compile(r"\bcp\.async\.bulk\.tensor\b"),
+    "atomics": re.compile(r"\b(?:atom|red)\.[\w.:]*\bglobal\b"),
+}
+
 _AMD_FIELD = re.compile(
     r"^\s+(?:- )?\.(vgpr_count|vgpr_spill_count|sgpr_spill_count):\s+(\d+)", re.M
 )
@@ -121,6 +132,11 @@ def _count_sass(code: bytes) -> int:
     return len(words)
 
 
+def uses_of(ptx: str) -> tuple[str, ...]:
+    """Return how a kernel uses memory, by its PTX: words of `BinaryRecord.uses`."""
+    return tuple(word for word, pattern in _USES.items() if pattern.search(ptx))
+
+
 def describe(kernel: Any, *, name: str, target: str, **more: Any) -> Binary:
     """Return the facts of a kernel that Triton has compiled."""
     asm, metadata = kernel.asm, kernel.metadata
@@ -129,6 +145,7 @@ def describe(kernel: Any, *, name: str, target: str, **more: Any) -> Binary:
         facts = read_cubin(asm["cubin"])
     elif "amdgcn" in asm:
         facts = read_amdgcn(asm["amdgcn"])
+    ptx = asm.get("ptx")
     return Binary(
         kernel=name,
         target=target,
@@ -138,5 +155,7 @@ def describe(kernel: Any, *, name: str, target: str, **more: Any) -> Binary:
         shared_bytes=getattr(metadata, "shared", None),
         instructions=facts.instructions,
         num_warps=getattr(metadata, "num_warps", None),
+        tensor_cores=None if ptx is None else bool(_TENSOR_CORES.search(ptx)),
+        uses=None if ptx is None else uses_of(ptx),
         **more,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ from kerneltruth.runner.child.binaries import describe
 from kerneltruth.runner.observation import Binary
 
 _MOST = 64
-_TENSOR_CORES = re.compile(r"\b(wgmma|tcgen05|mma)\.")
 
 
 def binaries() -> tuple[Binary, ...]:
@@ -37,11 +35,9 @@ def _compiled(function: Any) -> Iterator[Any]:
 
 
 def _binary(kernel: Any) -> Binary:
-    asm = kernel.asm
     major, minor = torch.cuda.get_device_capability()
     return describe(
         kernel,
         name=str(getattr(kernel.metadata, "name", "kernel")),
         target=f"sm_{major}{minor}",
-        tensor_cores=bool(_TENSOR_CORES.search(asm["ptx"])) if "ptx" in asm else None,
     )

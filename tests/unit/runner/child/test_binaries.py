@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.runner.child.binaries import BinaryFacts, read_amdgcn, read_cubin
+from kerneltruth.runner.child.binaries import BinaryFacts, read_amdgcn, read_cubin, uses_of
 
 TOOLS = Path(importlib.util.find_spec("triton").origin).parent / "backends" / "nvidia" / "bin"
 VALUES = 48
@@ -101,3 +101,22 @@ def test_facts_of_an_amd_kernel_come_from_its_text():
 
 def test_a_text_without_metadata_yields_no_facts():
     assert read_amdgcn("") == BinaryFacts()
+
+
+@pytest.mark.parametrize(
+    ("ptx", "uses"),
+    [
+        ("@%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];", ("wide_loads",)),
+        ("ld.global.L1::evict_last.v2.b64 { %rd1, %rd2 }, [ %rd3 ];", ("wide_loads",)),
+        ("ld.global.v2.b32 { %r1, %r2 }, [ %rd1 ];", ()),
+        ("ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%r5];", ()),
+        ("cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10, %r2;", ("async_copies",)),
+        ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier [%r1], [%rd1];", ("tma",)),
+        ("cp.async.commit_group;", ()),
+        ("atom.global.gpu.acq_rel.add.f32 %r1, [ %rd1 + 0 ], %r2;", ("atomics",)),
+        ("red.relaxed.gpu.global.add.f32 [%rd1], %r2;", ("atomics",)),
+        ("redux.sync.add.s32 %r1, %r2, 0xffffffff; atom.shared.add.u32 %r1, [%r2], 1;", ()),
+    ],
+)
+def test_how_memory_is_used_is_read_from_ptx(ptx, uses):
+    assert uses_of(ptx) == uses

@@ -136,7 +136,7 @@ function timesView(shapes) {
       el("thead", {}, el("tr", {}, ...head.map((name) => el("th", {scope: "col"}, name)))),
       el("tbody", {}, ...shapes.map((shape) => el("tr", {}, el("th", {scope: "row"}, shape.case),
         el("td", {"data-label": "kernel"}, shape.time), ...names.map((name) => againstCell(name, shape.against)),
-        el("td", {"data-label": "of the limit"}, shape.efficiency), el("td", {"data-label": "bound by"}, [shape.bound_by, ...shape.flags].join(", ")))))));
+        el("td", {"data-label": "of the limit"}, shape.efficiency, el("span", {class: "hint"}, shape.rates)), el("td", {"data-label": "bound by"}, [shape.bound_by, ...shape.flags].join(", ")))))));
 }
 
 function againstCell(name, against) {
