@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -338,6 +339,24 @@ def saved(visit, selector):
     return visit.browser.execute_async_script(SAVED, selector)
 
 
+PIXELS = """
+const done = arguments[arguments.length - 1], made = URL.createObjectURL;
+URL.createObjectURL = (blob) => {
+  createImageBitmap(blob).then((image) => {
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, {width: image.width, height: image.height});
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    const all = context.getImageData(0, 0, image.width, image.height).data, colours = new Set();
+    for (let i = 0; i < all.length; i += 4) colours.add(all.slice(i, i + 3).join());
+    done([blob.type, image.width, image.height, [...colours]]);
+  });
+  return made.call(URL, blob);
+};
+document.querySelector(arguments[0]).click();
+"""
+
+
 def test_a_table_is_saved_as_it_is_shown(visit, study):
     visit.filter(category="Fusion")
     rows = list(csv.reader(io.StringIO(saved(visit, "#by-category .save"))))
@@ -375,3 +394,43 @@ def test_a_chart_is_saved_with_its_caption_and_its_colours(visit):
     assert "rgb(10, 90, 134)" in strokes
     assert not any("var(" in (value or "") for e in drawing.iter() for value in e.attrib.values())
     assert visit.console() == []
+
+
+def test_a_chart_is_saved_as_a_picture_of_twice_its_pixels(visit):
+    drawing = ElementTree.fromstring(saved(visit, "#speed figure .save"))
+    visit.browser.set_script_timeout(20)
+    found = visit.browser.execute_async_script(PIXELS, "#speed figure .save + .save")
+    form, width, height, colours = found
+    assert form == "image/png"
+    assert (width, height) == tuple(2 * int(float(drawing.get(n))) for n in ("width", "height"))
+    assert {"255,255,255", "10,90,134"} <= set(colours)
+    assert visit.console() == []
+
+
+def test_a_point_of_a_chart_says_what_it_is(visit):
+    titles = visit.run(
+        "return [...document.querySelectorAll('#summary figure .hit title')]"
+        ".map((t) => t.textContent)"
+    )
+    assert titles
+    assert all(re.fullmatch(r"[\w.]+: \d+ of \d+, .*%.*", t) for t in titles), titles
+
+
+@pytest.mark.slow
+def test_paper_is_light_and_shows_whole_tables(visit, chromium):
+    visit.click("#theme")
+    visit.click("#theme")
+    colour = "return getComputedStyle(document.body).color"
+    dark = visit.run(colour)
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert (dark, visit.run(colour)) == ("rgb(231, 232, 233)", "rgb(26, 29, 32)")
+        cut = visit.run(
+            "return [...document.querySelectorAll('.scroll')]"
+            ".filter((e) => e.clientHeight && e.scrollHeight > e.clientHeight + 1)"
+            ".map((e) => e.ariaLabel)"
+        )
+        assert cut == []
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+        visit.click("#theme")

@@ -14,6 +14,7 @@ from kerneltruth.report.page.attempts import PageData, page_data
 from kerneltruth.report.page.audit import AuditPart, audit_part
 from kerneltruth.report.page.beside import BesidePart, beside_part
 from kerneltruth.report.page.cells import PageTable
+from kerneltruth.report.page.charts import StepChart
 from kerneltruth.report.page.deviance import DeviancePart, deviance_part
 from kerneltruth.report.page.devices import DevicesPart, devices_part
 from kerneltruth.report.page.embed import Packed, packed
@@ -24,8 +25,9 @@ from kerneltruth.report.page.material import PageMaterial
 from kerneltruth.report.page.outcomes import outcomes_table
 from kerneltruth.report.page.rates import (
     DTYPES,
-    KS,
     Tile,
+    budget_curve,
+    budgets,
     by_category,
     by_dtype,
     funnel,
@@ -92,6 +94,7 @@ class Page:
     by_dtype: PageTable
     funnel: PageTable
     pass_at: PageTable | None
+    budget: StepChart | None
     speeds: Sequence[SpeedPart]
     efficiency: PageTable | None
     rounds: RoundsPart | None
@@ -125,7 +128,7 @@ def page_document(
         UserError: `compare` has fewer than two runs.
     """
     study, answers = material.study, material.study.answers
-    found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=KS, seed=seed)
+    found = tables(study, crossings=(CATEGORY, METHOD, DTYPES), ks=budgets(answers), seed=seed)
     details = packed(_details(material), most_bytes=most_detail_bytes)
     sources = packed(map(_source, material.sources.values()), most_bytes=most_source_bytes)
     numbers = {sha: i for i, sha in enumerate(material.sources) if i < sources.count}
@@ -147,6 +150,7 @@ def page_document(
         by_dtype=by_dtype(found),
         funnel=funnel(found, answers),
         pass_at=pass_at(found),
+        budget=budget_curve(answers),
         speeds=speed_parts(found, answers),
         efficiency=efficiency_table(found.efficiency),
         rounds=rounds_part(found.trajectories),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.intervals import clustered_rate, rate
+from kerneltruth.analysis.metrics import pass_rates
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
 from kerneltruth.analysis.study import CATEGORY, PS
@@ -28,10 +30,21 @@ from kerneltruth.report.page.cells import (
     text,
     whole,
 )
-from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label, row_label
+from kerneltruth.report.page.charts import MOST_LINES, ChartLine, StepChart, share_point
+from kerneltruth.report.page.scales import LogScale
+from kerneltruth.report.page.wording import (
+    NO_CATEGORY,
+    count,
+    label,
+    method_label,
+    percent,
+    row_label,
+)
 
 DTYPES = ("dtype",)
 KS = (1, 2, 5, 10)
+# Of a curve, every budget up to here; beyond it, each a quarter larger.
+EACH_K = 16
 NOT_TRIED = "not tried"
 ILLUSIONS = (
     "kernels that a peer's check passes and the judge rejects, of all that the judge rejects and "
@@ -226,7 +239,7 @@ def by_dtype(found: AnalyzeDocument) -> PageTable:
 
 def pass_at(found: AnalyzeDocument) -> PageTable | None:
     """Make the table of pass@k, for k with enough samples; None if only k = 1."""
-    ks = [k for k in KS if any(r.k == k and r.tasks for r in found.pass_at_k)]
+    ks = sorted({r.k for r in found.pass_at_k if r.tasks})
     if len(ks) < 2:
         return None
     groups: dict[Group, dict[int, PassAtK]] = {}
@@ -239,6 +252,50 @@ def pass_at(found: AnalyzeDocument) -> PageTable | None:
         "judged samples."
     )
     return table("pass-at-k", caption, columns, rows)
+
+
+def budgets(answers: Sequence[Result], *, each: int = 0) -> tuple[int, ...]:
+    """Return numbers of samples up to the most that a task has of a method: the last is that.
+
+    Up to `each` there is every number; beyond, with it, steps of a quarter, else those of `KS`.
+    """
+    samples = Counter((r.method, r.model, r.task) for r in answers if r.judged)
+    most = max(samples.values(), default=1)
+    found = {k for k in KS if k < most} | {most} | set(range(1, min(each, most) + 1))
+    k = each
+    while 0 < k < most:
+        found.add(k)
+        k += max(1, k // 4)
+    return tuple(sorted(found))
+
+
+def budget_curve(answers: Sequence[Result]) -> StepChart | None:
+    """Draw pass@k against the budget of k samples; None where no method has two."""
+    ks = budgets(answers, each=EACH_K)
+    lines: dict[str, list[PassAtK]] = {}
+    for found in pass_rates(answers, ks):
+        if found.tasks:
+            lines.setdefault(method_label(*found.group(METHOD)), []).append(found)
+    if len(ks) < 2 or len(lines) > MOST_LINES:
+        return None
+    scale = LogScale(low=1, high=ks[-1])
+    return StepChart(
+        name=f"pass@k against the budget, for k from 1 to {ks[-1]}",
+        places=[(scale.at(k), str(k)) for k in budgets(answers)],
+        shares=[
+            ChartLine(
+                label=name,
+                kind=f"c{number}",
+                points=[share_point(scale.at(f.k), f.value, f"{name}, pass@{f.k}:") for f in own],
+            )
+            for number, (name, own) in enumerate(lines.items())
+        ],
+        said="; ".join(
+            f"{name}: {percent(f.value.value)} with {f.k}"
+            for name, own in lines.items()
+            for f in own
+        ),
+    )
 
 
 def _pass(found: PassAtK) -> ValueCell:

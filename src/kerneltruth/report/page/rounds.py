@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.documents.effects import ChainFates, RefinementTables, RoundChanges, RoundRates
-from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.report.page.cells import (
     Cell,
     PageTable,
@@ -19,45 +18,19 @@ from kerneltruth.report.page.cells import (
     text,
     whole,
 )
-from kerneltruth.report.page.scales import AxisTick, LogScale, speed_scale
-from kerneltruth.report.page.wording import label, method_label, row_label, share_said
+from kerneltruth.report.page.charts import ChartLine, ChartPoint, StepChart, rate_point
+from kerneltruth.report.page.scales import LogScale, speed_scale
+from kerneltruth.report.page.wording import (
+    label,
+    method_label,
+    row_label,
+    share_said,
+    times,
+    times_interval,
+)
 
 MOST_REPAIRS = 4
 SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is right"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartPoint:
-    """A point and its interval, in percent from the upper left of the chart."""
-
-    x: float
-    y: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartLine:
-    """A line's points, and the class by which it is styled."""
-
-    label: str
-    kind: str
-    points: Sequence[ChartPoint]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepChart:
-    """Shares step by step, such as by round, and perhaps speedups below.
-
-    `places` are those of the steps on the axis, with their names; `ticks` are of the speedups.
-    """
-
-    name: str
-    places: Sequence[tuple[float, str]]
-    shares: Sequence[ChartLine]
-    speeds: Sequence[ChartLine] = ()
-    ticks: Sequence[AxisTick] = ()
-    said: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +79,7 @@ def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool
             ChartLine(
                 label=said,
                 kind=kind,
-                points=[rate_point(x, getattr(r, kind)) for x, r in at],
+                points=[rate_point(x, getattr(r, kind), f"{said}, round {r.round}") for x, r in at],
             )
             for kind, said in SHARES.items()
         ],
@@ -119,15 +92,6 @@ def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool
     )
 
 
-def rate_point(x: float, rate: RateRecord) -> ChartPoint:
-    """Return the place of a share and its interval."""
-    y, low, high = (
-        None if end is None else round(100 - 100 * end, 2)
-        for end in (rate.rate, rate.low, rate.high)
-    )
-    return ChartPoint(x=x, y=y, low=low, high=high)
-
-
 def _speed_line(at: Sequence[tuple[float, RoundRates]], scale: LogScale) -> ChartLine:
     points = [
         ChartPoint(
@@ -135,6 +99,7 @@ def _speed_line(at: Sequence[tuple[float, RoundRates]], scale: LogScale) -> Char
             y=100 - scale.at(r.speedup.value),
             low=_down(r.speedup.low, scale),
             high=_down(r.speedup.high, scale),
+            said=f"round {r.round}: {times(r.speedup.value)} {times_interval(r.speedup)}".strip(),
         )
         for x, r in at
         if r.speedup.value is not None

@@ -24,16 +24,14 @@ from kerneltruth.report.page.cells import (
     text,
     whole,
 )
+from kerneltruth.report.page.charts import MOST_LINES, ChartLine, StepChart, rate_point
 from kerneltruth.report.page.rates import fast
-from kerneltruth.report.page.rounds import ChartLine, StepChart, rate_point
 from kerneltruth.report.page.scales import AxisTick, LogScale, bars, dots, speed_scale
 from kerneltruth.report.page.wording import label, percent, row_label, share_said, times
 
 MOST_BASELINES = 6
 # Width of a tick's name, in percent of the narrowest strip.
 NAME_WIDTH = 16.0
-# As many lines of a chart as colours and dashes tell apart.
-MOST_CURVES = 6
 NAMED_PS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 CURVE_PS = tuple(round(2 ** (i / 4), 4) for i in range(-8, 21))
 BY = ((METHOD, "method"), (CATEGORY, "category"))
@@ -79,7 +77,7 @@ def _curve(
 ) -> StepChart | None:
     """Draw fast_p from p to p; None for one category, or more groups than lines tell apart."""
     least = 1 if by == METHOD else 2
-    if not least <= len(grouped(answers, by)) <= MOST_CURVES or not speeds:
+    if not least <= len(grouped(answers, by)) <= MOST_LINES or not speeds:
         return None
     ps = [p for p in CURVE_PS if p <= max(2.0, *speeds)]
     scale = LogScale(low=ps[0], high=ps[-1])
@@ -93,7 +91,7 @@ def _curve(
             ChartLine(
                 label=name,
                 kind=f"c{number}",
-                points=[rate_point(scale.at(f.p), f.share) for f in own],
+                points=[rate_point(scale.at(f.p), f.share, f"{name}, p = {f.p:g}") for f in own],
             )
             for number, (name, own) in enumerate(lines.items())
         ],

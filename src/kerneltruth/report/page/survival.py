@@ -9,7 +9,7 @@ from kerneltruth.documents.analysis import AnalyzeDocument
 from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.documents.survival import IllusionPlaces, SurvivalCurve, SurvivalTables
 from kerneltruth.report.page.cells import PageTable, column, row, share, table, text, whole
-from kerneltruth.report.page.rounds import ChartLine, StepChart, rate_point
+from kerneltruth.report.page.charts import ChartLine, StepChart, rate_point
 from kerneltruth.report.page.wording import count, label, row_label, share_said
 
 MOST_CHARTS = 3
@@ -59,7 +59,9 @@ def _chart(curve: SurvivalCurve) -> StepChart:
         places=[(x, str(i)) for i, x in enumerate(places, 1)],
         shares=[
             ChartLine(
-                label=said, kind=kind, points=[rate_point(x, getattr(s, name)) for x, s in at]
+                label=said,
+                kind=kind,
+                points=[rate_point(x, getattr(s, name), s.obligation) for x, s in at],
             )
             for kind, (name, said) in LINES.items()
         ],

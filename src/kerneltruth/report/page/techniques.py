@@ -92,7 +92,8 @@ def techniques_table(study: Study, sources: Mapping[str, str]) -> list[PageTable
     ]
     caption = (
         f"Facts of {count(len(found))} kernels, of the fastest of each task those that are faster "
-        "than eager beyond their intervals: of their source, and of the launches of a call."
+        "than eager beyond their intervals: of their source and compiled code, their times, and "
+        "the launches of a call."
     )
     return [table("techniques", caption, columns, rows)] if rows else []
 

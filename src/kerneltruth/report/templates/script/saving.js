@@ -1,4 +1,4 @@
-// Tables and charts as files of their own: CSV, and SVG with its caption.
+// Tables and charts as files of their own: CSV; SVG and PNG with their captions.
 const DRAWN = ["fill", "fill-opacity", "opacity", "stroke", "stroke-width", "stroke-dasharray", "font-family", "font-size", "text-anchor"];
 
 // A spreadsheet would run words that begin like a formula.
@@ -10,8 +10,8 @@ function csvField(value) {
 
 const csvText = (rows) => rows.map((row) => `${row.map(csvField).join(",")}\n`).join("");
 
-function save(name, type, text) {
-  const address = URL.createObjectURL(new Blob([text], {type}));
+function save(name, content) {
+  const address = URL.createObjectURL(content);
   el("a", {href: address, download: name}).click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
@@ -72,11 +72,26 @@ function chartText(figure, caption) {
   return new XMLSerializer().serializeToString(drawing);
 }
 
+// Twice as many pixels as on the page: a paper's figure must not look coarse.
+async function picture(drawing) {
+  const image = new Image();
+  image.src = `data:image/svg+xml,${encodeURIComponent(drawing)}`;
+  await image.decode();
+  const canvas = el("canvas", {width: 2 * image.naturalWidth, height: 2 * image.naturalHeight});
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+const FILES = {
+  CSV: (text) => new Blob([text], {type: "text/csv"}),
+  SVG: (text) => new Blob([text], {type: "image/svg+xml"}),
+  PNG: picture,
+};
+
 function saveButton(form, caption, make) {
   const button = el("button", {type: "button", class: "save", "aria-label": `Save as ${form}: ${caption}`}, form);
   const name = caption.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "kerneltruth";
-  const type = {CSV: "text/csv", SVG: "image/svg+xml"}[form];
-  button.addEventListener("click", () => save(`${name}.${form.toLowerCase()}`, type, make()));
+  button.addEventListener("click", async () => save(`${name}.${form.toLowerCase()}`, await FILES[form](make())));
   return button;
 }
 
@@ -91,6 +106,6 @@ function wakeSaving() {
   }
   for (const figure of document.querySelectorAll("main figure")) {
     const caption = figure.querySelector("figcaption"), said = caption.textContent;
-    add(caption, said, "SVG", () => chartText(figure, said));
+    for (const form of ["SVG", "PNG"]) add(caption, said, form, () => chartText(figure, said));
   }
 }
