@@ -26,7 +26,7 @@ import machine
 
 METHODS = ("one_shot", "best_of_n", "evolve", "imported", "refine")
 CATEGORIES, TASKS, ROUNDS = 15, 176, 4
-LIMIT_S, LIMIT_BYTES = 30.0, 2 * 2**30
+LIMIT_S, LIMIT_BYTES = 20.0, 2**30
 OUTCOMES = ("compile_error", "runtime_error", "crash", "timeout")
 
 

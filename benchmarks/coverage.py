@@ -1,6 +1,6 @@
 """How often the intervals of `analyze` cover, and its tests reject what is not there.
 
-    python benchmarks/coverage.py [--draws 1000] [--studies 200]
+    python benchmarks/coverage.py [--draws 1000] [--studies 200] [--part usual|further]
 
 Studies are simulated, so that what is true is known: tasks differ in how hard they are, and answers
 to one task are alike. Aims: each interval covers in at least 93% in the median and 90% anywhere;
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from statistics import median
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from scipy.stats import chi2
 
 from kerneltruth.analysis.contingency import null_deviance
 from kerneltruth.analysis.intervals import geometric_mean, mean_share, rate, rate_of_counts
+from kerneltruth.analysis.leaderboard import ranked_methods
 from kerneltruth.analysis.metrics import pass_at_k
 from kerneltruth.analysis.ranks import rank_correlation
 from kerneltruth.analysis.resampling import (
@@ -37,7 +38,7 @@ from kerneltruth.analysis.resampling import (
     shuffled_categories,
     shuffled_methods,
 )
-from kerneltruth.analysis.results import Against, Ratio, TimedShape, timing
+from kerneltruth.analysis.results import Against, Ratio, Result, TimedShape, timing
 from kerneltruth.analysis.trajectories import gain_of
 
 Floats = NDArray[np.float64]
@@ -192,6 +193,7 @@ class World(NamedTuple):
     task: float
     categories: int = 8
     methods: int = 4
+    uneven: bool = False
 
     def study(self, rng: Generator, tasks: int | None = None) -> Counts:
         """Draw the answers of a study, with its own number of tasks or another one."""
@@ -200,12 +202,15 @@ class World(NamedTuple):
         odds = -0.4 + self.category * np.linspace(-1, 1, self.categories)[belongs, None]
         odds = odds + self.method * np.linspace(-1, 1, self.methods)[None, :]
         odds = odds + self.task * rng.normal(size=(count, 1))
-        total = np.full(odds.shape, float(self.samples))
-        right = rng.binomial(self.samples, 1 / (1 + np.exp(-odds))).astype(float)
+        # Every other method has three times as many answers.
+        of_method = self.samples * np.where(np.arange(self.methods) % 2, 3 if self.uneven else 1, 1)
+        total = np.broadcast_to(of_method.astype(float), odds.shape).copy()
+        right = rng.binomial(total.astype(int), 1 / (1 + np.exp(-odds))).astype(float)
         return Counts(right=right, total=total, category=belongs, categories=self.categories)
 
     def __str__(self) -> str:
-        return f"{self.tasks} tasks, {self.samples} answers each, tasks vary by {self.task:g}"
+        each = f"{self.samples} or {3 * self.samples}" if self.uneven else f"{self.samples}"
+        return f"{self.tasks} tasks, {each} answers each, tasks vary by {self.task:g}"
 
 
 # It takes answers as independent; `analyze` shows it beside and warns of it.
@@ -213,9 +218,22 @@ LIKELIHOOD = "likelihood-ratio test, category"
 TERMS = ("category", "method", "both")
 
 
-def deviance_shares(rng: Generator, studies: int) -> Iterator[Found]:
-    for size, samples, effect in product((40, 160), (1, 3), (0.7,)):
-        world = World(size, samples, effect, effect, 1.0)
+def worlds() -> Iterator[World]:
+    """Studies whose factors have effects, and as many answers of each method."""
+    for size, samples in product((40, 160), (1, 3)):
+        yield World(size, samples, 0.7, 0.7, 1.0)
+
+
+def further_worlds() -> Iterator[World]:
+    """Studies without an effect of category, of method or of both; or with uneven methods."""
+    for size, (category, method) in product((40, 160), ((0.0, 0.7), (0.7, 0.0), (0.0, 0.0))):
+        yield World(size, 1, category, method, 1.0)
+    for size in (40, 160):
+        yield World(size, 1, 0.7, 0.7, 1.0, uneven=True)
+
+
+def deviance_shares(rng: Generator, studies: int, made: Iterable[World]) -> Iterator[Found]:
+    for world in made:
         truth = shares(*world.study(rng, 40_000).table())
         found = {term: 0 for term in TERMS}
         for number in range(studies):
@@ -225,18 +243,74 @@ def deviance_shares(rng: Generator, studies: int) -> Iterator[Found]:
             for term in TERMS:
                 ends = debiased(float(getattr(seen, term)), getattr(spread, term))
                 found[term] += hits(ends or (None, None), float(getattr(truth, term)))
+        absent = {"category": not world.category, "method": not world.method, "both": False}
+        absent["both"] = absent["category"] and absent["method"]
         for term in TERMS:
-            yield Found(f"deviance share, {term}", str(world), found[term] / studies, studies)
+            what = f"deviance share, {term}{', without an effect' if absent[term] else ''}"
+            yield Found(what, str(world), found[term] / studies, studies)
 
 
-def nulls(rng: Generator, studies: int) -> Iterator[Found]:
-    """Tests of factors without an effect, where the other factor and the tasks have one."""
+def ties(rng: Generator, draws: int) -> Iterator[Found]:
+    """The leaderboard's test of two methods that are equally good; what a task has is shared."""
+    for tasks, samples, alike in product((10, 28, 100), (1, 3), (0.1, 0.5)):
+        a, b = beta_of(0.4, alike)
+        apart = 0
+        for _ in range(draws):
+            chances = rng.beta(a, b, tasks)
+            answers = [
+                answer(f"core/t{task}", method, right)
+                for method in ("a", "b")
+                for task in range(tasks)
+                for right in rng.random(samples) < chances[task]
+            ]
+            apart += any(not found.tied for found in ranked_methods(answers, "right"))
+        setting = f"{tasks} tasks of {samples}, alike {alike}"
+        yield Found("leaderboard's test of two methods", setting, apart / draws, draws)
+
+
+def answer(task: str, method: str, right: bool) -> Result:
+    """An answer of which nothing counts but whether it is right."""
+    word = "pass" if right else "fail"
+    return Result(
+        run=0,
+        key=method,
+        task=task,
+        category=None,
+        origin="",
+        sha256="",
+        language="triton",
+        method=method,
+        model=None,
+        sample=None,
+        round=None,
+        call="pass",
+        exe=word,
+        perf="not_run",
+        verdict=word,
+    )
+
+
+def even() -> Iterator[tuple[int, int, float, bool]]:
+    """Sizes, answers, how much tasks vary, and whether methods differ in their answers."""
     for size, samples, task in product((40, 160), (1, 3), (0.0, 1.5)):
+        yield size, samples, task, False
+
+
+def uneven() -> Iterator[tuple[int, int, float, bool]]:
+    for size, task in product((40, 160), (0.0, 1.5)):
+        yield size, 1, task, True
+
+
+def nulls(
+    rng: Generator, studies: int, made: Iterable[tuple[int, int, float, bool]]
+) -> Iterator[Found]:
+    """Tests of factors without an effect, where the other factor and the tasks have one."""
+    for size, samples, task, differ in made:
         rejected = {"category": 0, "category added to method": 0, "method": 0}
         rejected |= {"method added to category": 0, LIKELIHOOD: 0}
-        without = World(size, samples, 0.0, 0.7, task)
-        alike = World(size, samples, 0.7, 0.0, task)
-        both = World(size, samples, 0.7, 0.7, task)
+        without = World(size, samples, 0.0, 0.7, task, uneven=differ)
+        alike = World(size, samples, 0.7, 0.0, task, uneven=differ)
+        both = World(size, samples, 0.7, 0.7, task, uneven=differ)
         for number in range(studies):
             counts = without.study(rng)
             seen = shares(*counts.table())
@@ -292,12 +366,22 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=1000, help="of each simple interval")
     parser.add_argument("--studies", type=int, default=200, help="of the deviance, by setting")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--part",
+        choices=("usual", "further"),
+        default="usual",
+        help="further: ties of a leaderboard, methods with more answers, factors without an effect",
+    )
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    simple = (rates, survival_steps, pass_at, speedups, ratios, ranks)
-    intervals = [f for part in simple for f in part(rng, options.draws)]
-    intervals += deviance_shares(rng, options.studies)
-    tests = list(nulls(rng, options.studies))
+    if options.part == "usual":
+        simple = (rates, survival_steps, pass_at, speedups, ratios, ranks)
+        intervals = [f for part in simple for f in part(rng, options.draws)]
+        intervals += deviance_shares(rng, options.studies, worlds())
+        tests = list(nulls(rng, options.studies, even()))
+    else:
+        intervals = list(deviance_shares(rng, options.studies, further_worlds()))
+        tests = [*ties(rng, options.draws), *nulls(rng, options.studies, uneven())]
     head = ("settings", "draws each", "least", "median", "most", "aim met")
     sure = 1.96 * math.sqrt(0.05 * 0.95 / options.studies)
     lines = [
@@ -316,7 +400,8 @@ def main() -> int:
     ]
     title = "Coverage of the intervals and size of the tests of `analyze`"
     about = machine.facts("cpu")
-    machine.publish("coverage", title, about, lines, folder=options.results)
+    name = "coverage" if options.part == "usual" else "coverage_further"
+    machine.publish(name, title, about, lines, folder=options.results)
     return 0
 
 

@@ -6,7 +6,7 @@ Tasks, not answers, are the sample: ten answers to one task say less than one an
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -45,6 +45,22 @@ def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
         count[0] += hit
         count[1] += 1
     return rate_of_counts(list(counts.values()))
+
+
+def counted(clusters: Sequence[Hashable]) -> Callable[[NDArray[np.bool_]], RateRecord]:
+    """Return `clustered_rate` of hits that are in the order of these clusters.
+
+    It serves where many shares are of the same trials.
+    """
+    numbers = {cluster: i for i, cluster in enumerate(dict.fromkeys(clusters))}
+    of = np.fromiter((numbers[cluster] for cluster in clusters), int, len(clusters))
+    trials = np.bincount(of, minlength=len(numbers)).tolist()
+
+    def share(hits: NDArray[np.bool_]) -> RateRecord:
+        right = np.bincount(of[hits], minlength=len(numbers)).tolist()
+        return rate_of_counts(list(zip(right, trials, strict=True)))
+
+    return share
 
 
 def rate_of_counts(counts: Sequence[Sequence[int]]) -> RateRecord:

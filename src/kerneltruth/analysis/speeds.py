@@ -10,8 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
+
 from kerneltruth.analysis.groups import grouped, labels
-from kerneltruth.analysis.intervals import clustered_rate, geometric_mean, unknown_rate
+from kerneltruth.analysis.intervals import (
+    clustered_rate,
+    counted,
+    geometric_mean,
+    unknown_rate,
+)
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.documents.rates import EfficiencyRow, FastShare, SpeedupRow
 
@@ -71,16 +78,17 @@ def fast_p(
         correct = sum(r.correct for r in members)
         timed = [a for _, a in _timed(members, baseline)]
         # A wrong answer is slower than any p; one without a time is as fast as 0x.
-        speeds = [(r.task, (r.speedup(baseline) or 0.0) if r.correct else -1.0) for r in members]
+        speeds = np.array([(r.speedup(baseline) or 0.0) if r.correct else -1.0 for r in members])
+        share = counted([r.task for r in members])
         for p in ps:
             known = bool(timed) or p == 0 or not correct
-            fast = ((task, speed > p if p > 0 else speed >= 0) for task, speed in speeds)
+            fast = speeds > p if p > 0 else speeds >= 0
             rows.append(
                 FastShare(
                     **labels(by, group),
                     baseline=baseline,
                     p=p,
-                    share=clustered_rate(fast) if known else unknown_rate(len(members)),
+                    share=share(fast) if known else unknown_rate(len(members)),
                     surely=_surely(timed, p) if p > 0 else correct,
                     untimed=correct - len(timed),
                 )

@@ -98,7 +98,11 @@ def loads(text: str | bytes | bytearray, *, most: int = VALUES) -> typing.Any:
     if (lists + objects) * CONTAINER + items * ITEM > most:
         raise ValueError(f"it holds over {most >> 20} MiB of values")
     try:
-        return json.loads(text)
+        try:
+            # It takes a third of the time, and refuses what only Python's JSON has, such as NaN.
+            return msgspec.json.decode(text)
+        except (msgspec.MsgspecError, UnicodeError):
+            return json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
 

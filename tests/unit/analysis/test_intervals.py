@@ -12,6 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from kerneltruth.analysis.intervals import (
     clustered_rate,
+    counted,
     effective_size,
     geometric_mean,
     mean_by_cluster,
@@ -245,3 +246,9 @@ def test_values_that_are_all_equal_say_nothing_of_how_far_others_may_differ():
 def test_nothing_has_neither_mean_nor_interval():
     for found in (mean_by_cluster([], []), mean_share([])):
         assert (found.value, found.low, found.high, found.count) == (None, None, None, 0)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())))
+def test_counted_shares_are_clustered_rates(hits):
+    share = counted([cluster for cluster, _ in hits])
+    assert share(np.array([hit for _, hit in hits], bool)) == clustered_rate(hits)

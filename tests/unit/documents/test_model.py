@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import content_hash, dumps, model_of, parse
+from kerneltruth.documents.model import content_hash, dumps, loads, model_of, parse
 from kerneltruth.documents.records import ErrorStats
 from kerneltruth.errors import UserError
 
@@ -39,6 +39,28 @@ stats = st.builds(
 def test_what_is_written_is_read_as_it_was(record):
     text = dumps(record)
     assert dumps(parse(type(record), json.loads(text))) == text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.booleans())
+@example({"a": [float("nan"), float("inf"), "\ud800", 2**70, -0.0]}, True)
+def test_json_is_read_as_pythons_own_reader_has_it(value, ascii_only):
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    assert repr(loads(text)) == repr(json.loads(text))
+    if ascii_only:
+        assert repr(loads(text.encode())) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "[" * 200_000, "[NaN, " * 200_000])
+def test_what_is_no_json_or_too_deep_is_refused(text):
+    with pytest.raises(ValueError, match=r"."):
+        loads(text)
 
 
 @given(cases)

@@ -43,7 +43,7 @@ from kerneltruth.report.page.wording import (
 
 DTYPES = ("dtype",)
 KS = (1, 2, 5, 10)
-# Of a curve, every budget up to here; beyond it, each a quarter larger.
+# A curve has every budget up to here; beyond it, each is a quarter larger.
 EACH_K = 16
 NOT_TRIED = "not tried"
 ILLUSIONS = (
