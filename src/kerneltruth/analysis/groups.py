@@ -11,9 +11,10 @@ from kerneltruth.errors import UserError
 
 Group = tuple[str | None, ...]
 
-DTYPE = "dtype"
+DTYPE, DEVICE = "dtype", "device"
 METHOD = ("method", "model")
-# Dimensions in which a result has one value. A dtype is not among them: an attempt has several.
+# Dimensions in which a result has one value. A dtype is not among them: an attempt has several. Nor
+# is a device: a kernel that several devices judged counts once, and by device once on each.
 DIMENSIONS: Mapping[str, Callable[[Result], str | None]] = {
     "category": lambda r: r.category,
     "method": lambda r: r.method,
@@ -24,6 +25,7 @@ DIMENSIONS: Mapping[str, Callable[[Result], str | None]] = {
     "round": lambda r: None if r.round is None else str(r.round),
     "sample": lambda r: None if r.sample is None else str(r.sample),
     "verdict": lambda r: r.verdict,
+    "kind": lambda r: r.kind,
 }
 
 
@@ -34,8 +36,8 @@ def check_dimensions(by: Sequence[str]) -> tuple[str, ...]:
         UserError: there is no such dimension.
     """
     for name in by:
-        if name not in DIMENSIONS and name != DTYPE:
-            known = ", ".join((*DIMENSIONS, DTYPE))
+        if name not in (*DIMENSIONS, DTYPE, DEVICE):
+            known = ", ".join((*DIMENSIONS, DTYPE, DEVICE))
             raise UserError(f"--by {name}: must be of {known}; join several by commas")
     return tuple(dict.fromkeys(by))
 

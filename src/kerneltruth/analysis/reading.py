@@ -63,6 +63,17 @@ class Study:
         """Return the devices of the runs, each once, in their order."""
         return tuple(dict.fromkeys(run.device for run in self.runs))
 
+    def answers_on(self, device: str) -> tuple[Result, ...]:
+        """Return the answers among what a device judged, also where another one did before."""
+        if len(self.devices) == 1:
+            return self.answers
+        own = [
+            r
+            for r in self.attempts
+            if self.device_of(r) == device and (self.of_corpus or r.role is None)
+        ]
+        return tuple(answer_of(chain, self.kept) for chain in chains(own))
+
     def device_of(self, result: Result) -> str:
         """Return the device on which an attempt was judged."""
         return self.runs[result.run].device

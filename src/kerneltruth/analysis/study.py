@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
-from kerneltruth.analysis.groups import DTYPE, METHOD, check_dimensions
+from kerneltruth.analysis.groups import DEVICE, DTYPE, METHOD, check_dimensions
 from kerneltruth.analysis.illusions import (
     audit_counts,
     contracts_of,
@@ -41,6 +41,8 @@ from kerneltruth.documents.rates import (
     IllusionRatesBy,
     IllusionTables,
     RateTables,
+    SpeedupRow,
+    StageRates,
     StageRatesBy,
     UnsolvedTables,
 )
@@ -141,7 +143,7 @@ def tables(
         pass_at_k=pass_rates(methods, ks),
         spending=() if study.of_corpus else spending(study.distinct, answers),
         fast_p=_chained(fast_p(answers, ps, b, by) for b in baselines for by in SPEED_BY),
-        speedups=_chained(speedups(answers, b, by) for b in baselines for by in SPEED_BY),
+        speedups=_chained(_speedups(study, b) for b in baselines),
         efficiency=_chained(
             [row for row in efficiencies(answers, by) if row.known] for by in SPEED_BY
         ),
@@ -235,14 +237,36 @@ def _exported(study: Study, options: AnalyzeOptions, made: AnalyzeDocument) -> A
     return replace(made, exports=tuple(exports), missing=tuple(missing), bibtex=cited)
 
 
+def _speedups(study: Study, baseline: str) -> Iterator[SpeedupRow]:
+    """Yield speedups by each of `SPEED_BY`, and by device if there are several."""
+    for by in SPEED_BY:
+        yield from speedups(study.answers, baseline, by)
+    if len(study.devices) > 1:
+        for device in study.devices:
+            (row,) = speedups(study.answers_on(device), baseline)
+            yield replace(row, device=device)
+
+
+def _rates(study: Study, by: Sequence[str]) -> tuple[StageRates, ...]:
+    """Return rates by dimensions of which one may be the device."""
+    if DEVICE not in by:
+        return rates(study.answers, by, study.dtypes)
+    others = [name for name in by if name != DEVICE]
+    return tuple(
+        replace(row, device=device)
+        for device in study.devices
+        for row in rates(study.answers_on(device), others, study.dtypes)
+    )
+
+
 def _breakdowns(study: Study, crossings: Sequence[Sequence[str]]) -> tuple[StageRatesBy, ...]:
     """Return rates by each of the crossings; those by dtype share their counts."""
     answers = study.answers
-    with_dtype = [by for by in crossings if DTYPE in by]
+    with_dtype = [by for by in crossings if DTYPE in by and DEVICE not in by]
     dimensions = (name for by in with_dtype for name in by)
     dtypes = DtypeRates(answers if with_dtype else (), dimensions, study.dtypes)
     return tuple(
-        StageRatesBy(by=tuple(by), rows=dtypes.rows(by) if DTYPE in by else rates(answers, by))
+        StageRatesBy(by=tuple(by), rows=dtypes.rows(by) if by in with_dtype else _rates(study, by))
         for by in crossings
     )
 

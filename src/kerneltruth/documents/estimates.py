@@ -66,6 +66,8 @@ class GroupLabels(TypedDict, total=False):
     round_label: str | None
     sample: str | None
     verdict: str | None
+    kind: str | None
+    device: str | None
     dtype: str | None
 
 
@@ -99,6 +101,8 @@ class GroupRecord(Row, frozen=True, kw_only=True):
     round_label: Label = field(default=UNSET, name="round")
     sample: Label = UNSET
     verdict: Label = UNSET
+    kind: Label = UNSET
+    device: Label = UNSET
     dtype: Label = UNSET
 
     def is_by(self, by: Sequence[str]) -> bool:

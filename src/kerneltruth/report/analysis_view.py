@@ -300,6 +300,8 @@ def _speedups(document: AnalyzeDocument) -> Iterator[RenderableType]:
 
 
 def _group(row: GroupRecord) -> tuple[str, ...]:
+    if row.device is not UNSET:
+        return ("device",)
     return METHOD if row.method is not UNSET else ("category",)
 
 

@@ -1,9 +1,10 @@
 """The same kernels on several devices."""
 
 import pytest
-from results_for_tests import result, study, timed
+from results_for_tests import counted, result, study, timed
 
 from kerneltruth.analysis.portability import portability
+from kerneltruth.analysis.study import crossings_of, tables
 
 
 def pair(task, here, there, *, width=0.01, **about):
@@ -70,3 +71,41 @@ def test_devices_that_rank_kernels_alike_correlate_by_one():
 def test_a_wrong_kernels_time_does_not_count():
     wrong = result("a", "fail", sha256="a" * 8, run=1, timing=timed(9.0, width=0.01))
     assert compare(pair("a", 1.0, 1.0)[0], wrong).timed == 0
+
+
+def test_rates_by_device_count_a_kernel_on_each_device_that_judged_it():
+    both = study(
+        *pair("a", 4.0, 0.5),
+        result("b", run=0),
+        result("b", "fail", run=1, kind="nan"),
+        result("c", "fail", run=1, kind="value"),
+        devices=("A", "B"),
+    )
+    by_device, by_kind = tables(both, crossings=crossings_of(["device", "kind"])).rates.by
+    shown = [(r.device, r.exe.numerator, r.exe.denominator) for r in by_device.rows]
+    assert shown == [("A", 2, 2), ("B", 1, 3)]
+    # A kernel counts once, as its first device judged it.
+    assert [(r.kind, r.attempts) for r in by_kind.rows] == [("value", 1), (None, 2)]
+
+
+def test_a_device_may_be_one_dimension_of_several_and_dtypes_another():
+    tried = {"dtypes": counted(float32=0)}
+    kernels = (*pair("a", 4.0, 0.5, **tried), *pair("b", 1.0, 1.0, method="refine", **tried))
+    both = study(*kernels, devices=("A", "B"))
+    crossings = crossings_of(["method,device", "device,dtype"])
+    by_method, by_dtype = tables(both, crossings=crossings).rates.by
+    assert {(r.device, r.method, r.attempts) for r in by_method.rows} == {
+        (device, method, 1) for device in ("A", "B") for method in ("one_shot", "refine")
+    }
+    assert [(r.device, r.dtype, r.attempts) for r in by_dtype.rows] == [
+        ("A", "float32", 2),
+        ("B", "float32", 2),
+    ]
+
+
+def test_each_device_has_its_own_speedups_where_there_are_several():
+    both = tables(study(*pair("a", 4.0, 0.5), *pair("b", 1.0, 2.0), devices=("A", "B")))
+    found = {r.device: r.mean.value for r in both.speedups if r.is_by(("device",))}
+    assert found == {"A": pytest.approx(2.0), "B": pytest.approx(1.0)}
+    one = tables(study(result("a", timing=timed(2.0))))
+    assert not [r for r in one.speedups if r.is_by(("device",))]

@@ -151,7 +151,7 @@ def page_document(
         funnel=funnel(found, answers),
         pass_at=pass_at(found),
         budget=budget_curve(answers),
-        speeds=speed_parts(found, answers),
+        speeds=speed_parts(found, study),
         efficiency=efficiency_table(found.efficiency),
         rounds=rounds_part(found.trajectories),
         illusions=[*places_table(found.illusion_places), *illusion_tables(found.illusions)],

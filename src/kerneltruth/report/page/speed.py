@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kerneltruth.analysis.groups import METHOD, grouped
+from kerneltruth.analysis.groups import METHOD, Group, grouped
+from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of, fast_p
 from kerneltruth.analysis.study import CATEGORY
@@ -39,29 +40,36 @@ BY = ((METHOD, "method"), (CATEGORY, "category"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedPart:
-    """Everything about speeds against one baseline."""
+    """Everything about speeds against one baseline; `devices` is None of one device."""
 
     baseline: str
     methods: PageTable
     categories: PageTable
+    devices: PageTable | None
     curves: Sequence[StepChart]
     fast: Sequence[PageTable]
     ticks: Sequence[AxisTick]
 
 
-def speed_parts(found: AnalyzeDocument, answers: Sequence[Result]) -> list[SpeedPart]:
-    """Make for each baseline strips by method and category on one scale, and fast_p."""
-    return [_against(found, answers, b) for b in baselines_of(answers)[:MOST_BASELINES]]
+def speed_parts(found: AnalyzeDocument, study: Study) -> list[SpeedPart]:
+    """Make for each baseline strips by method, category and device on one scale, and fast_p."""
+    return [_against(found, study, b) for b in baselines_of(study.answers)[:MOST_BASELINES]]
 
 
-def _against(found: AnalyzeDocument, answers: Sequence[Result], baseline: str) -> SpeedPart:
+def _against(found: AnalyzeDocument, study: Study, baseline: str) -> SpeedPart:
+    answers = study.answers
     known = [s for r in answers if r.correct and (s := r.speedup(baseline)) is not None]
     scale = speed_scale(known)
     rows = [r for r in found.speedups if r.baseline == baseline]
     return SpeedPart(
         baseline=label(baseline),
-        methods=_strips(rows, answers, METHOD, "method", scale),
-        categories=_strips(rows, answers, CATEGORY, "category", scale),
+        methods=_strips(rows, grouped(answers, METHOD), METHOD, "method", scale),
+        categories=_strips(rows, grouped(answers, CATEGORY), CATEGORY, "category", scale),
+        devices=None
+        if len(study.devices) < 2
+        else _strips(
+            rows, {(d,): study.answers_on(d) for d in study.devices}, ("device",), "device", scale
+        ),
         curves=[c for by, what in BY if (c := _curve(answers, baseline, by, what, known))],
         fast=[fast(found, baseline, by, what) for by, what in BY],
         ticks=scale.ticks(apart=NAME_WIDTH),
@@ -106,12 +114,12 @@ def _curve(
 
 def _strips(
     speeds: Sequence[SpeedupRow],
-    answers: Sequence[Result],
+    members: Mapping[Group, Sequence[Result]],
     by: tuple[str, ...],
     what: str,
     scale: LogScale,
 ) -> PageTable:
-    members, baseline = grouped(answers, by), speeds[0].baseline
+    baseline = speeds[0].baseline
     rows = []
     for found in (r for r in speeds if r.is_by(by)):
         own = [s for r in members[found.group(by)] if r.correct and (s := r.speedup(baseline))]
