@@ -52,7 +52,7 @@ def percent(share: float | None) -> str:
     value = 100 * share
     if value in (0.0, 100.0):
         return f"{value:.0f}%"
-    digits = 2 if value < 0.05 or 99.95 < value < 100.05 else 1
+    digits = 2 if abs(value) < 0.05 or 99.95 < value < 100.05 else 1
     return f"{value:.{digits}f}%"
 
 

@@ -23,6 +23,7 @@ from kerneltruth.report.page.wording import (
         (0.0004, "0.04%"),
         (0.9999, "99.99%"),
         (1.0669, "106.7%"),
+        (-0.0205, "-2.1%"),
     ],
 )
 def test_a_share_has_as_many_digits_as_tell_it_from_none_and_all(share, said):

@@ -209,7 +209,8 @@ def test_the_deviance_and_the_fates_are_the_same(page, analysis):
     deviance, steps = page.deviance.tables
     for row, term in zip(deviance.rows, analysis.deviance.terms, strict=True):
         assert row.cells[1].value == term.explained
-        assert row.cells[6].value == term.p_permutation
+        assert row.cells[4].value == term.mcfadden_adjusted
+        assert row.cells[7].value == term.p_permutation
     for row, step in zip(steps.rows, analysis.deviance.steps, strict=True):
         assert row.cells[3].value == step.p_permutation
     fates = rows_of(page.rounds.fates)

@@ -43,7 +43,7 @@ function percent(share) {
   if (share === null) return DASH;
   const value = 100 * share;
   if (value === 0 || value === 100) return `${value}%`;
-  return `${value.toFixed(value < 0.05 || (value > 99.95 && value < 100.05) ? 2 : 1)}%`;
+  return `${value.toFixed(Math.abs(value) < 0.05 || (value > 99.95 && value < 100.05) ? 2 : 1)}%`;
 }
 
 function figures(value) {
