@@ -250,7 +250,8 @@ def main() -> int:
         "",
         f"{document['attempts']:,} attempts in 2 runs, {size / 2**20:.0f} MiB of result lines; "
         f"{document['deviance']['permutations']} permutations, "
-        f"{document['deviance']['resamples']} resamples; CSV and Parquet written.",
+        f"{document['deviance']['resamples']} resamples; CSV and Parquet written. The load of the "
+        f"machine, other work's processes among them, was {machine.load()}.",
     ]
     machine.publish(
         "analysis_scale", "Analysis of many attempts", about, lines, folder=options.results

@@ -35,6 +35,11 @@ def facts(device: str) -> dict[str, Any]:
     return {**environment(device), "cores": len(os.sched_getaffinity(0))}
 
 
+def load() -> float:
+    """How many processes wanted a core over the last five minutes: other work takes cores away."""
+    return round(os.getloadavg()[1], 1)
+
+
 def slug(about: dict[str, Any]) -> str:
     """A file name for the device: `cpu`, or the GPU's model such as `nvidia-h100-80gb-hbm3`."""
     name = re.search(r"\((.*)\)", about["device_name"] or "")

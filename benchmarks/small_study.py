@@ -60,7 +60,7 @@ def study(folder: Path, part: str, device: str) -> tuple[dict[str, float], str]:
 def judge(folder: Path, device: str) -> None:
     """Generate and run; leaves the seconds in the folder."""
     took, _ = study(folder, "judge", device)
-    steps = {"machine": machine.facts(device), "seconds": took}
+    steps = {"machine": machine.facts(device), "seconds": took, "load": machine.load()}
     (folder / "steps.json").write_text(json.dumps(steps, indent=1) + "\n")
 
 
@@ -111,6 +111,8 @@ def tell(folder: Path, results: Path) -> None:
         f"{len(lines)} attempts. Generated and judged in {judged / 60:.1f} minutes, analysed and "
         f"put on a page of {os.path.getsize(page) / 1e6:.1f} MB in {shown:.0f} s"
         + (f" (on {os.cpu_count()} CPU cores)." if steps["machine"]["device"] != "cpu" else "."),
+        f"The load, other work's processes among them, was {steps['load']} while it was judged and "
+        f"{machine.load()} while it was analysed.",
         "",
         *machine.table(("step", "seconds"), [(*s,) for s in (steps["seconds"] | took).items()]),
     ]

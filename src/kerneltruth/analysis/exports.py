@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kerneltruth.analysis.illusions import checks_of
@@ -28,6 +28,7 @@ _TEXT = (
 )
 _NUMBERS = ("sample", "round", "cases", "failed", "launches")
 _SHARES = ("score", "own", "own_time")
+_FLAGS = ("distinct", "answer")
 # Without words where there is nothing to say.
 _MAY_BE_EMPTY = ("detail", "contract")
 
@@ -79,14 +80,13 @@ def write_csv(table: Columns, path: Path) -> None:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
-    writer.writerows(zip(*map(_cells, table.values()), strict=True))
+    writer.writerows(zip(*(_cells(name, table[name]) for name in table), strict=True))
     with writing(path):
         write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _cells(column: Sequence[Scalar]) -> Iterator[Scalar]:
-    for value in column:
-        yield str(value).lower() if isinstance(value, bool) else value
+def _cells(name: str, column: Sequence[Scalar]) -> Sequence[Scalar]:
+    return [str(value).lower() for value in column] if name in _FLAGS else column
 
 
 def write_parquet(table: Columns, path: Path) -> None:
@@ -102,7 +102,7 @@ def write_parquet(table: Columns, path: Path) -> None:
         raise MissingPackage(PARQUET_HINT) from error
     arrays = {}
     for name, values in table.items():
-        if name in ("distinct", "answer"):
+        if name in _FLAGS:
             kind = pa.bool_()
         elif name in _NUMBERS or name.startswith("held_"):
             kind = pa.int64()
@@ -121,7 +121,7 @@ def write_parquet(table: Columns, path: Path) -> None:
 
 
 def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def bibtex(study: Study) -> str:
