@@ -38,14 +38,8 @@ from kerneltruth.runner.arguments import Argument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child.models import CONSTRUCTED
 from kerneltruth.runner.host import Runner
-<<<<<<< HEAD
 from kerneltruth.runner.observation import Launch, Observation
 from kerneltruth.runner.protocol import EarlierContents, Rows
-=======
-from kerneltruth.runner.languages import TRITON_COMPILES
-from kerneltruth.runner.observation import KernelWork, Launch, Observation
-from kerneltruth.runner.protocol import Rehearse, Rows
->>>>>>> 9828fa36 (Kernels in Gluon are asked for, recognized, and unsupported without a GPU rather than blamed; greedy decoding draws one sample)
 from kerneltruth.runner.session import Session
 from kerneltruth.runner.source_numbers import thresholds
 from kerneltruth.tasks.spec import Task
@@ -316,18 +310,6 @@ class CandidateSession:
             deadline_s=deadline_s,
         )
 
-<<<<<<< HEAD
-=======
-    @property
-    def _is_to_count(self) -> bool:
-        """Whether the next call may be the first that runs a kernel of its own."""
-        language = self.candidate.language
-        may_launch = language in TRITON_COMPILES or (
-            language == "cuda" and self._counted < COUNTED_CALLS
-        )
-        return self.work is None or (may_launch and not self.work[0].own)
-
->>>>>>> 9828fa36 (Kernels in Gluon are asked for, recognized, and unsupported without a GPU rather than blamed; greedy decoding draws one sample)
     def _gradients_of(self, case: Case) -> tuple[str, ...]:
         if not self.task.wants_gradients(case.settings):
             return ()

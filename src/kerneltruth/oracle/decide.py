@@ -20,7 +20,6 @@ from kerneltruth.documents.verdict import (
     Infra,
     Passed,
     RuntimeFault,
-    TimedOut,
     Unrefereeable,
     UnsupportedHere,
     Verdict,

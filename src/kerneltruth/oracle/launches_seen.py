@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kerneltruth.documents.case import Case
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.observation import KernelWork, Launch, Observation
 from kerneltruth.runner.source_numbers import block_sizes
 
@@ -40,7 +41,9 @@ class LaunchesSeen:
     def may_show_work(self) -> bool:
         """Whether the next call may be the first that runs a kernel of its own."""
         language = self._language
-        may_launch = language == "triton" or (language == "cuda" and self._counted < COUNTED_CALLS)
+        may_launch = language in TRITON_COMPILES or (
+            language == "cuda" and self._counted < COUNTED_CALLS
+        )
         return self.work is None or (may_launch and not self.work[0].own)
 
     def note(self, observation: Observation, case: Case, *, idle: bool) -> None:

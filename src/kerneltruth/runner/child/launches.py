@@ -17,12 +17,8 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import autotune, kernel_work
-<<<<<<< HEAD
 from kerneltruth.runner.observation import Constant, Launch
-=======
-from kerneltruth.runner.observation import Launch
 from kerneltruth.runner.unsupported import UnsupportedError
->>>>>>> 9828fa36 (Kernels in Gluon are asked for, recognized, and unsupported without a GPU rather than blamed; greedy decoding draws one sample)
 
 MAX_LAUNCHES = 256
 GRID_LIMITS = (2**31 - 1, 65535, 65535)

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import pretrained
+from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.protocol import Load
 from kerneltruth.runner.unsupported import UnsupportedError
 
@@ -41,7 +42,9 @@ def recorders_for(load: Load) -> Recorders:
         pretrained.offer()
     if load.language == "cuda" and on_cpu:
         raise UnsupportedError("a CUDA source needs a CUDA device")
-    if load.language != "triton":
+    if load.language == "gluon" and on_cpu and not compiling:
+        raise UnsupportedError("a Gluon kernel needs a GPU: Triton's interpreter runs none")
+    if load.language not in TRITON_COMPILES:
         if compiling:
             raise UnsupportedError(f"only Triton compiles without running: {load.language}")
         return Recorders(extensions=_extensions(load) if load.language == "cuda" else None)

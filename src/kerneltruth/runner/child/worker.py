@@ -43,7 +43,6 @@ from kerneltruth.runner.child.kept_results import KeptResults
 from kerneltruth.runner.child.recorders import Recorders, recorders_for
 from kerneltruth.runner.child.shared_memory import SharedMemory
 from kerneltruth.runner.child.timed_candidate import TimedCandidate
-from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.runner.protocol import Call, Load, Rows, TimedStep, Unload
 from kerneltruth.runner.unsupported import MEMORY_LACKS, UnsupportedError
@@ -100,43 +99,6 @@ class Worker:
         )
         return Observation(ended="returned", seconds=time.perf_counter() - start)
 
-<<<<<<< HEAD
-=======
-    def _prepare(self) -> None:
-        on_cpu = self._device.type == "cpu"
-        make_context(self._load.device)
-        if self._load.pretrained:
-            pretrained.offer()
-        if self._load.language == "cuda" and on_cpu:
-            raise UnsupportedError("a CUDA source needs a CUDA device")
-        if self._load.language == "gluon" and on_cpu and not self._compiling:
-            raise UnsupportedError("a Gluon kernel needs a GPU: Triton's interpreter runs none")
-        if self._load.language == "cuda" and not self._compiling:
-            # It imports PyTorch's build tools, which no other candidate needs.
-            self._extensions = importlib.import_module("kerneltruth.runner.extensions")
-            self._extensions.install(self._load.kit)
-            if self._load.mode == "run" and "triton" in self._load.source:
-                importlib.import_module("kerneltruth.runner.child.launches").count()
-        if self._load.language not in TRITON_COMPILES:
-            if self._compiling:
-                raise UnsupportedError(
-                    f"only Triton compiles without running: {self._load.language}"
-                )
-            return
-        if on_cpu:
-            refusal = importlib.import_module("kerneltruth.runner.interpreter").refusal()
-            if refusal is not None:
-                raise UnsupportedError(refusal)
-            emulation.install()
-        if self._load.mode == "time":
-            return
-        if self._compiling:
-            self._dry = importlib.import_module("kerneltruth.runner.child.compile_only")
-            self._dry.install(self._load.targets)
-        self._launches = importlib.import_module("kerneltruth.runner.child.launches")
-        self._launches.install()
-
->>>>>>> 9828fa36 (Kernels in Gluon are asked for, recognized, and unsupported without a GPU rather than blamed; greedy decoding draws one sample)
     def call(self, call: Call) -> Observation:
         """Call the entry once, between guards."""
         if call.memory is not None:
