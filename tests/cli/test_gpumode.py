@@ -142,14 +142,107 @@ def test_a_problem_for_several_gpus_says_so(kt, checkout):
     assert listed(kt, checkout)["unrefereeable"] == "it asks for several GPUs"
 
 
+TYPES = """
+from typing import TypeVar
+import torch
+
+input_t = TypeVar("input_t", bound=BOUND)
+output_t = TypeVar("output_t", bound=torch.Tensor)
+"""
+HELD = """
+import torch
+from task import input_t, output_t
+from utils import make_match_reference
+
+
+def ref_kernel(data: input_t) -> output_t:
+    x, mask, held, factors = data
+    total = x * mask * held["weights"]["scale"] * held["columns"] + held["weights"]["shift"]
+    return total * factors[0] * factors[1]
+
+
+def generate_input(rows: int, columns: int, seed: int, plain: bool) -> input_t:
+    gen = torch.Generator(device="cuda").manual_seed(seed)
+    x = torch.randn(rows, columns, device="cuda", generator=gen)
+    mask = torch.ones(rows, columns) if plain else torch.randint(0, 2, (rows, columns))
+    scale, shift = (torch.randn(columns, generator=gen) for _ in range(2))
+    held = {"weights": {"scale": scale, "shift": shift}, "columns": columns, "name": "held"}
+    return x, mask, held, [torch.randn(rows, 1, generator=gen) for _ in range(2)]
+
+
+check_implementation = make_match_reference(ref_kernel, rtol=1e-4)
+"""
+OF_HELD = """
+def custom_kernel(data):
+    x, mask, held, factors = data
+    assert held["name"] == "held" and x.shape[1] == held["columns"]
+    scale, shift = held["weights"].values()
+    x = torch.where(mask.bool(), x, 0)
+    return (x * scale * held["columns"] + shift) * factors[0] * factors[1]
+
+
+import torch
+"""
+
+
+@pytest.fixture
+def held(checkout):
+    folder = checkout / "problems" / "group" / "shifted"
+    bound = "tuple[torch.Tensor, torch.Tensor, dict, list[torch.Tensor]]"
+    (folder / "task.py").write_text(TYPES.replace("BOUND", bound))
+    (folder / "reference.py").write_text(HELD)
+    one, other = '{"size": 24, "seed": 4242}', '{"size": 48, "seed": 1}'
+    sizes = '{"rows": 24, "columns": 12, "seed": 1, "plain": %s}'
+    tests = META.replace(one, sizes % "True").replace(other, sizes % "False")
+    (folder / "task.yml").write_text(tests)
+    return folder
+
+
 @pytest.mark.slow
-def test_data_that_are_no_tensors_are_told(kt, checkout):
-    file = checkout / "problems" / "group" / "shifted" / "reference.py"
-    file.write_text(REFERENCE.replace("return x, torch.empty_like(x)", "return {'x': x}, x"))
+@pytest.mark.parametrize(
+    ("was", "becomes", "verdict"),
+    [
+        ("", "", "pass"),
+        ('held["columns"] + shift', "12 + shift", "fail"),
+        ("scale, shift =", "shift, scale =", "fail"),
+        ("factors[0] * factors[1]", "factors[0] * factors[0]", "fail"),
+    ],
+)
+def test_dicts_lists_and_numbers_in_data_come_as_they_are(
+    kt, held, candidate, tmp_path, was, becomes, verdict
+):
+    kernel = candidate(OF_HELD.replace(was, becomes))
+    given = ("--suite", f"gpumode:{held}", "--task", "shifted", *ON_CPU[:2], "--cases", 16)
+    found = json.loads(kt("check", kernel, *given, "--json", "--out", tmp_path / "run").out)
+    assert found["verdict"] == verdict, found
+    again = kt("replay", tmp_path / "run", "--device", "cpu")
+    assert again.code == 0 or verdict == "pass", again.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("types", "returned", "said"),
+    [
+        (
+            "object",
+            "{'x': x}, x",
+            "element 1 of data is a dict, and a tensor by input_t in task.py",
+        ),
+        ("tuple[dict, torch.Tensor]", "{'x': x.shape}, x", "element 1 of data holds a Size, not"),
+        ("object", "x.to(torch.float8_e5m2), x", "generate_input makes a tensor of float8_e5m2"),
+        ("tuple[dict, torch.Tensor]", "{}, x, x", "TypeError: its data are 3 parts; its reference"),
+    ],
+)
+def test_data_that_cannot_be_taken_are_told(kt, checkout, types, returned, said):
+    folder = checkout / "problems" / "group" / "shifted"
+    (folder / "task.py").write_text(TYPES.replace("BOUND", types))
+    written = f"return {returned}"
+    (folder / "reference.py").write_text(
+        REFERENCE.replace("return x, torch.empty_like(x)", written)
+    )
     shown = kt("tasks", "group/shifted", "--suite", f"gpumode:{checkout}", "--json")
     (task,) = json.loads(shown.out)["tasks"]
-    said = "generate_input raises TypeError: element 1 of data is no tensor: dict"
-    assert task["unrefereeable"] == said
+    assert said in task["unrefereeable"]
 
 
 def test_a_folder_without_problems_gets_one_line(kt, tmp_path):

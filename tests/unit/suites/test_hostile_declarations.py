@@ -72,6 +72,18 @@ def test_a_problem_reads_no_file_outside_of_its_group(gpumode, tmp_path):
         gpumode(source="../../secret.py")
 
 
+def test_a_problem_may_take_a_file_of_a_group_beside_its_own(gpumode, tmp_path):
+    beside = tmp_path / "beside"
+    (beside / "other").mkdir(parents=True)
+    (beside / "other" / "task.yml").write_text("")
+    (beside / "utils.py").write_text(REFERENCE.replace("{rtol}", "1e-3"))
+    (tmp_path / "group" / "problem" / "task.yml").write_text(
+        'files:\n  - {"name": "reference.py", "source": "../../beside/utils.py"}\n'
+    )
+    problem = read_problems(tmp_path / "group" / "problem")["group/problem"]
+    assert problem.files["reference.py"] == (beside / "utils.py").read_text()
+
+
 def test_a_file_whose_name_has_line_breaks_is_named_in_one_line(gpumode):
     with pytest.raises(UserError, match="as text") as refused:
         gpumode(source="a\nb.py")

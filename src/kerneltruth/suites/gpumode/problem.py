@@ -19,26 +19,30 @@ from kerneltruth.runner.regular_file import read_regular
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 
 META, SUBMITTED = "task.yml", "custom_kernel"
-_REFERENCE, MAKES = "reference.py", "generate_input"
+_REFERENCE, _TYPES, MAKES = "reference.py", "task.py", "generate_input"
 COMPUTES, _CHECKS = "ref_kernel", "check_implementation"
 # Functions that checks call to compare with the reference.
 _COMPARES = ("match_reference", "verbose_allclose", "verbose_allequal")
 # The default tolerances of `make_match_reference`.
 _TOLERANCE = {"rtol": 1e-5, "atol": 1e-8}
 _FILE = re.compile(r'\{"name": "(?P<name>\w+\.py)", "source": "(?P<source>[^"@]+)"\}')
-INSIDE = Path(__file__).with_name("inside.py")
+# The argument that says how tensors in dicts and lists hang together.
+_FORM = "form_of_data"
+INSIDE, STRUCTURE = (Path(__file__).with_name(n) for n in ("inside.py", "structure.py"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A tensor of a problem's data.
+    """A part of a problem's data.
 
     Attributes:
-        written: whether it only makes room for the result.
+        written: whether it is a tensor that only makes room for the result.
+        held: whether it is no tensor, but may hold some: a dict, a list, a number.
     """
 
     name: str
     written: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,8 @@ class GpuModeProblem:
         says: the description in `task.yml`.
         files: of the reference, by the names under which they are imported.
         test: the first test's arguments without the seed.
-        data: the tensors that a submission gets; empty if that is not known.
+        others: those that are no numbers, in other tests with the same numbers.
+        data: the parts of what a submission gets; empty if that is not known.
         is_tuple: whether it gets them as a tuple.
         tolerance: relative and absolute error that its check admits.
         trouble: why it cannot be judged.
@@ -60,6 +65,7 @@ class GpuModeProblem:
     says: str
     files: Mapping[str, str]
     test: Mapping[str, object]
+    others: tuple[Mapping[str, object], ...] = ()
     data: tuple[Parameter, ...] = ()
     is_tuple: bool = True
     tolerance: tuple[float, float] | None = None
@@ -75,32 +81,45 @@ class GpuModeProblem:
         """Return the problem's own words and its reference."""
         return f'"""{self.says}"""\n\n{self.files.get(_REFERENCE, "")}'
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Return the names of what is passed for the data: their parts, and perhaps their form."""
+        form = (_FORM,) if any(p.held for p in self.data) else ()
+        return (*(p.name for p in self.data), *form)
+
     def source(self) -> str:
         """Return the problem as a file with a plain function and its inputs."""
-        given = ", ".join(p.name for p in self.data)
-        written = tuple(p.written for p in self.data)
+        given = ", ".join(self.takes)
+        written, held = (tuple(p.written for p in self.data), tuple(p.held for p in self.data))
         arguments = ", ".join(f"{name}={name}" for name in self.test)
         lines = [
             INSIDE.read_text("utf-8"),
             f"FILES = {dict(self.files)!r}",
-            f"WRITTEN, IS_TUPLE = {written!r}, {self.is_tuple!r}",
+            f"WRITTEN, HELD, IS_TUPLE = {written!r}, {held!r}, {self.is_tuple!r}",
+            f"TEST, OTHERS = {self.test!r}, {self.others!r}",
             *(f"{name} = {value!r}" for name, value in self.test.items()),
             f"\n\ndef inputs():\n    return _drawn({arguments})",
             f"\n\ndef {self.entry}({given}):\n    return _computed([{given}])\n",
+            STRUCTURE.read_text("utf-8"),
         ]
         return "\n".join(lines)
 
     def submitted(self, source: str) -> str:
-        """Return a submission with a function that takes the tensors one by one."""
-        given = ", ".join(p.name for p in self.data)
+        """Return a submission with a function that takes the parts of the data one by one."""
+        given = ", ".join(self.takes)
         made = [f"_room({p.name})" if p.written else p.name for p in self.data]
         data = f"({', '.join(made)},)" if self.is_tuple else made[0]
+        whole = ""
+        if _FORM in self.takes:
+            data = f"_whole({_FORM}, [{', '.join(made)}])"
+            data = f"tuple({data})" if self.is_tuple else f"{data}[0]"
+            whole = f"\n\n{STRUCTURE.read_text('utf-8')}"
         return (
             f"{_without_task(source).rstrip()}\n\n\n"
             "def _room(like):\n"
             "    import torch\n\n"
             "    return torch.empty(like.shape, dtype=like.dtype, device=like.device)\n\n\n"
-            f"def {self.entry}({given}):\n    return {SUBMITTED}({data})\n"
+            f"def {self.entry}({given}):\n    return {SUBMITTED}({data})\n{whole}"
         )
 
 
@@ -133,11 +152,13 @@ def _problem(file: Path) -> GpuModeProblem:
     named = _FILE.findall(stated)
     files = {n: _beside(folder, s) for n, s in named if n not in ("eval.py", "submission.py")}
     says = re.search(r"^description: \|\n((?:[ \t]+.*\n|\s*\n)*)", stated, re.MULTILINE)
+    test, *more = (*_tests(stated), {})
     plain = GpuModeProblem(
         name=name,
         says=" ".join((says[1] if says else "").split()),
         files=files,
-        test=next(_tests(stated), {}),
+        test=test,
+        others=tuple(_named(t) for t in more if t and _numbers(t) == _numbers(test)),
     )
     several = bool(re.search(r"^multi_gpu: true", stated, re.MULTILINE))
     try:
@@ -157,6 +178,14 @@ def _tests(stated: str) -> Iterator[dict[str, object]]:
                 continue
             if isinstance(found, dict) and all(_is_name(name) for name in found):
                 yield {name: value for name, value in found.items() if name != "seed"}
+
+
+def _numbers(test: Mapping[str, object]) -> dict[str, object]:
+    return {n: v for n, v in test.items() if not isinstance(v, bool | str)}
+
+
+def _named(test: Mapping[str, object]) -> dict[str, object]:
+    return {n: v for n, v in test.items() if isinstance(v, bool | str)}
 
 
 def _is_name(value: object) -> bool:
@@ -181,13 +210,29 @@ def _with_data(problem: GpuModeProblem, *, several: bool) -> GpuModeProblem:
     if tolerance is None:
         reason = f"its {_CHECKS} accepts any result with some properties, not what is near one"
         return _refused(problem, reason)
-    data = _data(defined[COMPUTES])
-    return replace(
-        problem,
-        data=data or (Parameter(name="data"),),
-        is_tuple=bool(data),
-        tolerance=tolerance,
-    )
+    parts = _data(defined[COMPUTES])
+    data = parts or (Parameter(name="data"),)
+    kinds = _kinds(problem.files.get(_TYPES, ""), is_tuple=bool(parts))
+    if len(kinds) == len(data):
+        pairs = zip(data, kinds, strict=True)
+        data = tuple(replace(part, held=not kind.endswith("Tensor")) for part, kind in pairs)
+    return replace(problem, data=data, is_tuple=bool(parts), tolerance=tolerance)
+
+
+def _kinds(types: str, *, is_tuple: bool) -> list[str]:
+    """Return the type that a problem states of each part of its data; none if it states none."""
+    try:
+        tree = parsed_text(types)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and [ast.unparse(a) for a in node.args] == ["'input_t'"]:
+            (bound, *_) = [k.value for k in node.keywords if k.arg == "bound"] or [node]
+            if not is_tuple:
+                return [ast.unparse(bound)]
+            parts = bound.slice if isinstance(bound, ast.Subscript) else bound
+            return [ast.unparse(e) for e in getattr(parts, "elts", [])]
+    return []
 
 
 def _refused(problem: GpuModeProblem, trouble: str) -> GpuModeProblem:
@@ -261,9 +306,14 @@ def _without_task(source: str) -> str:
 
 
 def _beside(folder: Path, source: str) -> str:
-    """Return the text of a file of a problem, which may lie in its group's folder."""
-    if not (folder / source).resolve().is_relative_to(folder.parent.resolve()):
-        raise UserError(f"{folder / META}: {source!r} leads out of its group; name a file inside")
+    """Return the text of a file of a problem: its own, its group's, or that of a group beside."""
+    file, group = (folder / source).resolve(), folder.parent.resolve()
+    beside = file.parent.parent == group.parent and any(file.parent.glob(f"*/{META}"))
+    if not (beside or file.is_relative_to(group)):
+        raise UserError(
+            f"{folder / META}: {source!r} leads out of its group, and to no other group of "
+            "problems; name a file of one"
+        )
     return _text(folder / source)
 
 

@@ -31,7 +31,8 @@ SUITE = "gpumode"
 _POPCORN = re.compile(r"^#!POPCORN leaderboard (\S+)", re.MULTILINE)
 
 
-# The message if a user's own reference fails.
+# The messages if a user's own reference fails, or its inputs cannot be drawn.
+_RETURNS = re.compile(r"inputs\(\) returns (a tensor of \w+) as argument \d+;")
 _RAISES = re.compile(r"(\w+)\(\) raises (\w+)(?: at line \d+)?: (.*); correct it, so that")
 
 
@@ -67,7 +68,7 @@ class GpuMode(KernelBench):
                 category=item.name.partition("/")[0],
                 entry=stated.entry,
                 description=stated.says,
-                signature=f"{stated.entry}({', '.join(p.name for p in stated.data)})",
+                signature=f"{stated.entry}({', '.join(stated.takes)})",
                 aliases=(item.name.partition("/")[2],),
                 rank=0,
             )
@@ -124,6 +125,8 @@ class GpuMode(KernelBench):
 
 def _in_its_words(trouble: str) -> str:
     """Return why a problem's files do not run, as a sentence about these files."""
+    if strange := _RETURNS.match(trouble):
+        return f"{MAKES} makes {strange[1]}, for which no values can be drawn"
     failed = _RAISES.match(trouble)
     if failed is None:
         return trouble

@@ -46,14 +46,17 @@ WHOLE = (
 _TIMES_AS_LARGE = (8, 64)
 # Numbers that a function takes one by one are few.
 _MANY = 64
+# The most elements of an example that is called as it is.
+_HUGE = 2**27
 
 
 def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
     """Return the schema of a problem, by calls in its session."""
     if problem.trouble is not None:
         return Schema(trouble=problem.trouble)
-    if problem.function is not None:
-        trouble = _trouble_with_example(session)
+    huge = problem.function is not None and _is_huge(problem, session)
+    if problem.function is not None and not huge:
+        trouble = _trouble_with_example(session, "{}")
         if trouble is not None:
             return Schema(trouble=trouble)
         problem = _without_ignored(problem, session)
@@ -65,6 +68,10 @@ def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
             problem.constants, prober.attempt, seed=seed, sketch=prober.sketch
         )
         found = search.run()
+        if found and huge:
+            trouble = _trouble_with_example(session, changed(problem, found[0].constants))
+            if trouble is not None:
+                return Schema(trouble=trouble)
         if found:
             schema = shown_by_runs(session, _choices(problem, found))
             for purpose, differs in _others(schema, problem, found):
@@ -100,10 +107,20 @@ def _without_ignored(problem: Problem, session: ProblemSession) -> Problem:
     )
 
 
-def _trouble_with_example(session: ProblemSession) -> str | None:
+def _is_huge(problem: Problem, session: ProblemSession) -> bool:
+    """Return whether calls of the example take minutes on a CPU: a smaller one is tried."""
+    try:
+        own = Prober(problem, session, "meta").outline("{}", device="meta", forward=False)
+    except Rejected:
+        return False
+    return _taken(own) > _HUGE
+
+
+def _trouble_with_example(session: ProblemSession, constants: str) -> str | None:
     """Return why a plain function is no reference, as calls on its example show."""
     try:
-        return session.ask(ExampleRequest(), ExampleAnswer, deadline_s=FACTS_S).trouble
+        request = ExampleRequest(constants=constants)
+        return session.ask(request, ExampleAnswer, deadline_s=FACTS_S).trouble
     except Rejected as refusal:
         return str(refusal)
 

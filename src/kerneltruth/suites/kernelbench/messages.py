@@ -107,7 +107,9 @@ class IgnoresRequest(ProblemRequest, frozen=True, kw_only=True, tag="ignores"):
 
 
 class ExampleRequest(ProblemRequest, frozen=True, kw_only=True, tag="example"):
-    """Why a plain function is no reference, as its own example shows."""
+    """Why a plain function is no reference, as its example shows for some constants."""
+
+    constants: str = "{}"
 
 
 class DrawnRequest(ProblemRequest, frozen=True, kw_only=True, tag="drawn"):

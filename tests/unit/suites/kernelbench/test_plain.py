@@ -11,6 +11,7 @@ from kerneltruth.suites.kernelbench.inside.facts import facts, ignores
 from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, Widening, example
 from kerneltruth.suites.kernelbench.messages import ExampleAnswer, FactsRequest, IgnoresRequest
 from kerneltruth.suites.kernelbench.own_reference import read_reference
+from kerneltruth.suites.kernelbench.schema_cache import schema_of
 
 LISTS = """
 import torch
@@ -210,7 +211,7 @@ def test_a_number_that_matters_has_another_value():
 
 def test_an_example_that_cannot_be_judged_by_says_why():
     source = LISTS.replace("for x in xs]", "for x in xs if x.add_(1) is not None]")
-    assert "scaled() changes argument 1" in example(loaded(source)).trouble
+    assert "scaled() changes argument 1" in example(loaded(source), "{}").trouble
 
 
 def test_a_reference_in_kernelbenchs_form_says_what_it_lacks(tmp_path):
@@ -249,8 +250,51 @@ def inputs():
 def test_a_file_that_asks_for_a_gpu_is_evaluated_where_its_inputs_are():
     problem = loaded(ON_GPU, "f")
     made = problem.inputs("{}")
-    assert example(problem) == ExampleAnswer()
+    assert example(problem, "{}") == ExampleAnswer()
     assert {v.device.type for v in (*made, problem.build("{}")(*made))} == {"cpu"}
     assert made[1].dtype == torch.float16
     with torch.device("meta"):
         assert problem.inputs("{}")[0].is_meta
+
+
+def test_a_seeded_generator_keeps_no_shape_from_being_known_without_drawing():
+    source = """
+import torch
+
+def f(x):
+    return x
+
+def inputs():
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(4, 2, generator=generator)
+"""
+    with torch.device("meta"):
+        assert loaded(source, "f").inputs("{}")[0].is_meta
+    assert torch.equal(loaded(source, "f").inputs("{}")[0], loaded(source, "f").inputs("{}")[0])
+
+
+HUGE = """
+import torch
+
+def scaled(x):
+    assert x.numel() < 2**26, "minutes, if it is called at this size"
+    return x * 2
+
+def inputs():
+    rows, columns = 2**16, 2**13
+    return torch.randn(rows, columns)
+"""
+
+
+@pytest.mark.parametrize(
+    ("computes", "trouble"),
+    [("x * 2", None), ("x.mul_(2)", "scaled() changes argument 1")],
+)
+def test_an_example_that_takes_minutes_is_tried_at_smaller_sizes(
+    runner, tmp_path, computes, trouble
+):
+    path = tmp_path / "scaled.py"
+    path.write_text(HUGE.replace("x * 2", computes))
+    schema = schema_of(read_reference(path), runner)
+    assert trouble in schema.trouble if trouble else schema.trouble is None
+    assert trouble or schema.distinct >= 3

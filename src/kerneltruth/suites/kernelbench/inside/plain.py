@@ -45,7 +45,24 @@ def arguments_of(module: types.ModuleType, makes: str) -> list[Any]:
                 f"{makes}() returns a {type(strange[0]).__name__} as argument {i + 1}; return "
                 "tensors, lists of tensors, numbers, bools, strings or None"
             )
+        unknown = [undrawable(v) for v in members if isinstance(v, torch.Tensor)]
+        if any(unknown):
+            raise NoReference(
+                f"{makes}() returns a tensor of {next(filter(None, unknown))} as argument {i + 1}; "
+                "return dense real numbers, integers or bools (bytes of others as uint8, which the "
+                "function views)"
+            )
     return list(made)
+
+
+def undrawable(tensor: torch.Tensor) -> str | None:
+    """Return the dtype or layout for which no values can be drawn; None if they can."""
+    if tensor.layout != torch.strided:
+        return str(tensor.layout).removeprefix("torch.")
+    known = tensor.dtype in (torch.float64, *_WIDENED, torch.bool)
+    if known or not (tensor.is_floating_point() or tensor.is_complex()):
+        return None
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def is_list(value: Any) -> bool:
@@ -178,11 +195,11 @@ class LoadedFunction(LoadedProblem):
         return FunctionModel
 
 
-def example(problem: LoadedFunction) -> ExampleAnswer:
+def example(problem: LoadedFunction, constants: str) -> ExampleAnswer:
     """Return why the file is no reference, as far as calls on its example show; else nothing."""
     try:
         with _Located("the file"):
-            module = problem.space("{}")
+            module = problem.space(constants)
         _try(module, problem.name, problem.makes)
     except NoReference as refusal:
         return ExampleAnswer(trouble=str(refusal))
@@ -227,10 +244,12 @@ class Here(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
-        """Leave out a GPU among the arguments."""
+        """Leave out a GPU among the arguments, and a generator where only shapes are asked for."""
         if func is torch.Tensor.cuda:
             return args[0]
         given = {k: v for k, v in (kwargs or {}).items() if k != "device" or not _is_gpu(v)}
+        if "generator" in given and torch.get_default_device().type == "meta":
+            del given["generator"]
         if func is torch.Tensor.to:
             args = (args[0], *(a for a in args[1:] if not _is_gpu(a)))
             if len(args) == 1 and not given:

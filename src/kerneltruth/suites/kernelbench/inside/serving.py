@@ -158,18 +158,18 @@ class Harness:
                 return _packed(facts(self._problem, asked))
             case IgnoresRequest():
                 return _packed(ignores(self._problem, asked))
-            case ExampleRequest():
-                return _packed(self._example())
+            case ExampleRequest(constants=constants):
+                return _packed(self._example(constants))
             case RunsRequest():
                 return _packed(runs(self._problem, asked))
             case OutlineRequest():
                 return _packed(self._outline(asked))
 
-    def _example(self) -> ExampleAnswer:
+    def _example(self, constants: str) -> ExampleAnswer:
         """Return why a plain function is no reference, as far as its example shows."""
         if not isinstance(self._problem, LoadedFunction):
             return ExampleAnswer()
-        return example(self._problem)
+        return example(self._problem, constants)
 
     def _elements(self) -> int:
         """The models that are kept."""
