@@ -100,7 +100,8 @@ def _telling() -> dict[str, Any]:
 
 
 def _holds_one_number(part: Any) -> bool:
-    return isinstance(part, torch.Tensor) and part.numel() > 1 and len(part.unique()) == 1
+    several = isinstance(part, torch.Tensor) and part.numel() > 1
+    return several and bool((part == part.flatten()[0]).all())
 
 
 def _form(value: Any, tensors: list[torch.Tensor], place: int) -> str:

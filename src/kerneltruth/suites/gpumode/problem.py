@@ -152,13 +152,14 @@ def _problem(file: Path) -> GpuModeProblem:
     named = _FILE.findall(stated)
     files = {n: _beside(folder, s) for n, s in named if n not in ("eval.py", "submission.py")}
     says = re.search(r"^description: \|\n((?:[ \t]+.*\n|\s*\n)*)", stated, re.MULTILINE)
-    test, *more = (*_tests(stated), {})
+    tests = [*_tests(stated)]
+    test = tests[0] if tests else {}
     plain = GpuModeProblem(
         name=name,
         says=" ".join((says[1] if says else "").split()),
         files=files,
         test=test,
-        others=tuple(_named(t) for t in more if t and _numbers(t) == _numbers(test)),
+        others=tuple(_named(t) for t in tests[1:] if _numbers(t) == _numbers(test)),
     )
     several = bool(re.search(r"^multi_gpu: true", stated, re.MULTILINE))
     try:
