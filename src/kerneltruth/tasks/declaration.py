@@ -19,6 +19,7 @@ from kerneltruth.tasks.arguments import (
     alike,
 )
 from kerneltruth.tasks.expressions import Rule, Variants, names_of, spread_out
+from kerneltruth.tasks.forms import check_forms
 from kerneltruth.tasks.model import (
     ALWAYS,
     BACKWARD,
@@ -138,6 +139,7 @@ class Declaration:
         Raises:
             DeclarationError: the declaration breaks a rule.
         """
+        check_forms(self)
         parsed = parse_signature(self.signature)
         task = self._task(parsed)
         check(task, () if self.inputs is None else names_of(self.inputs))

@@ -166,6 +166,35 @@ def test_a_mistake_in_a_declaration_is_told_in_one_line(file, was, becomes, says
     assert "\n" not in said
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("outputs=Output(dtype='int64')", "outputs=Output(.*): give a tuple of Output"),
+        ("dtypes='float32'", "dtypes='float32': give a tuple of texts"),
+        ("constraints='M > 1'", "constraints='M > 1': give a tuple of texts"),
+        ("mutates='x'", "mutates='x': give a tuple of names"),
+        ("attributes={'by': 2.0}", "attributes={'by': 2.0}: give a tuple of values by name, such"),
+        ("attributes=['by']", r"attributes=\['by'\]: give a tuple of values by name"),
+        ("extended={'by': 2.0}", "extended={'by': 2.0}: give a tuple of values by name"),
+        ("tolerance=1e-3", "tolerance=0.001: give an error by dtype, such as {'float16': 1e-2}"),
+        ("tolerance={'float32': 'a'}", "tolerance={'float32': 'a'}: give an error by dtype"),
+        ("perf={'M': 1}", r"perf={'M': 1}: give a tuple of sizes by dim, such as \({'M': 1024},\)"),
+        ("benchmark=(1, 2)", r"benchmark=\(1, 2\): give a size by dim"),
+        ("values=(1,)", r"values=\(1,\): give two numbers"),
+        ("inputs=3", "inputs=3: give a function"),
+        ("admissible=[3]", r"admissible=\[3\]: give a tuple of functions"),
+        ("where={'q': 3}", "where={'q': 3}: give a function or Variants by name"),
+        ("flops=3", "flops=3: give a text"),
+        ("backward='yes'", "backward='yes': give True or False"),
+        ("may_overwrite={'x': True}", "may_overwrite={'x': True}: give a condition by name"),
+        ("promises={}", "promises={}: give a Promises"),
+    ],
+)
+def test_a_part_of_another_type_is_told_with_what_to_give(file, given, says):
+    said = refused(file(TASK.replace("x + by,", f"x + by,\n    {given},")))
+    assert re.fullmatch(rf"my_tasks.py:6: {says}.*", said), said
+
+
 def test_two_tasks_of_one_name_are_refused_with_both_lines(file):
     twice = TASK + TASK.replace("ONE", "TWO")
     assert refused(file(twice)) == (
