@@ -31,6 +31,15 @@ def test_a_projects_settings_are_defaults_that_the_command_line_replaces(kt, tmp
     assert "[tool.kerneltruth] sed: there is no such option; nearest: seed" in ran.err
 
 
+def test_a_wrong_value_is_laid_to_where_it_stands(kt, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.kerneltruth]\ncases = "many"\n')
+    ran = kt("check", "relu.py")
+    said = "kerneltruth: [tool.kerneltruth] of pyproject.toml: Invalid value for '--cases': "
+    assert (ran.code, ran.err.count("\n"), ran.err.startswith(said)) == (2, 1, True), ran.err
+    assert "pyproject" not in kt("check", "relu.py", "--cases", "many").err
+
+
 @pytest.mark.slow
 def test_lf_judges_what_did_not_pass_and_all_when_nothing_fails(kt, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -22,14 +22,16 @@ def settings_of(folder: Path) -> tuple[Path, dict[str, object]] | None:
     """Return the nearest pyproject.toml at or above a folder, and its table; None without one.
 
     Raises:
-        UserError: the nearest one is no TOML.
+        UserError: the nearest one is no TOML, or what it holds there is no table.
     """
     for place in (folder, *folder.parents):
         path = place / FILE
         if path.is_file():
-            tools = _parsed(path).get("tool")
+            tools = _parsed(path).get("tool", {})
             table = tools.get("kerneltruth") if isinstance(tools, dict) else None
-            return (path, table) if isinstance(table, dict) else None
+            if not isinstance(table, dict | None):
+                raise UserError(f"{path}: tool.kerneltruth = {table!r}: begin [{TABLE}] instead")
+            return None if table is None else (path, table)
     return None
 
 

@@ -66,6 +66,10 @@ def _misused(error: _UsageError) -> int:
         return UserError.exit_code
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "kerneltruth"
+    parameter = getattr(error, "param", None)
+    source = context and parameter and context.get_parameter_source(parameter.name)
+    if source and source.name == "DEFAULT_MAP":
+        message = f"[tool.kerneltruth] of pyproject.toml: {message}"
     return _line(f"{message.rstrip('.')}; see `{path} --help`", UserError.exit_code)
 
 

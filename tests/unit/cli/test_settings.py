@@ -55,3 +55,12 @@ def test_a_broken_project_file_is_named_in_one_line(tmp_path):
     with pytest.raises(UserError, match=r"cannot read .*pyproject.toml: .*; correct the file") as e:
         settings_of(tmp_path)
     assert "\n" not in str(e.value)
+
+
+def test_what_is_no_table_is_said_or_not_ours(tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text("tool = 1\n")
+    assert settings_of(tmp_path) is None
+    path.write_text("[tool]\nkerneltruth = 3\n")
+    with pytest.raises(UserError, match=r"tool.kerneltruth = 3: begin \[tool.kerneltruth\]"):
+        settings_of(tmp_path)
