@@ -106,7 +106,7 @@ def report(audit: SuiteDocument, run: RunDocument, about: dict[str, Any], cases:
         *table("problem, reference, why", problems),
         *table("solution, problem, verdict, why", sorted(map(of_solution, run.candidates))),
         "`vectorsum_py/solutions/wrong/cheat.py` is wrong from 1,000,001 elements on, more than a "
-        "case on a CPU has.",
+        "case has.",
         "",
     ]
     return "\n".join(lines)

@@ -24,6 +24,7 @@ import machine
 
 import kerneltruth as kt
 from kerneltruth.corpus import ENTRIES, source
+from kerneltruth.engine.scheduling.scheduler import JUDGES_PER_GPU
 
 CASES = 16
 SEED = 5
@@ -105,9 +106,11 @@ def main() -> int:
     parser.add_argument("--kernels", nargs="*", default=["relu", "softmax"])
     parser.add_argument("--repeats", type=int, default=30, help="of each check")
     parser.add_argument("--rounds", type=int, default=5, help="of the library and `run` in turn")
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--workers", type=int, help="one for each core, at most 8 for a GPU")
     options = parser.parse_args()
     device = machine.device_of(options)
+    cores = len(os.sched_getaffinity(0))
+    workers = options.workers or (cores if device == "cpu" else min(cores, JUDGES_PER_GPU))
     rows = [_row("`import kerneltruth`", import_s(10))]
     with kt.Judge(device=device, workers=1, seed=SEED) as judge:
         rows += [
@@ -124,7 +127,7 @@ def main() -> int:
             if entry.role == "control":
                 (folder / f"{entry.name}.py").write_text(source(entry))
         rounds = [
-            (many_s(folder, device, options.workers), run_s(folder, device, options.workers))
+            (many_s(folder, device, workers), run_s(folder, device, workers))
             for _ in range(options.rounds)
         ]
     many, command = ([each[0] for each in found] for found in zip(*rounds, strict=True))
@@ -133,11 +136,11 @@ def main() -> int:
     lines = [
         *machine.table(("what", "median, s", "least", "most", "repeats"), rows),
         "",
-        f"`check_many` judged {judged} controls with {options.workers} workers in "
+        f"`check_many` judged {judged} controls with {workers} workers in "
         f"{min(many) / min(command):.0%} of the least time of `run`. Load of the machine: "
-        f"{os.getloadavg()[1]:.1f} processes over {len(os.sched_getaffinity(0))} cores.",
+        f"{os.getloadavg()[1]:.1f} processes over {cores} cores.",
     ]
-    data = {"rows": rows, "judged": judged, "load": os.getloadavg(), "workers": options.workers}
+    data = {"rows": rows, "judged": judged, "load": os.getloadavg(), "workers": workers}
     about = machine.facts(device)
     machine.publish(
         "library_latency", "Latency of the library", about, lines, folder=options.results, data=data

@@ -240,7 +240,10 @@ import torch
 DEVICE = torch.device("cuda:0")
 
 def f(x, y):
-    return x.to("cuda") + y.cuda() + torch.ones(4, device=x.device)
+    linear = torch.nn.Linear(4, 4).to("cuda").to("cuda", torch.float16).float()
+    torch.nn.init.ones_(linear.weight), torch.nn.init.ones_(linear.bias)
+    y = y.to("cuda", None, True).to(device="cuda", dtype=None, non_blocking=True)
+    return linear(x.to("cuda")) + y.cuda() + torch.ones(4, device=x.device)
 
 def inputs():
     return torch.randn(4, device=DEVICE), torch.randn(4).to(DEVICE, torch.float16)

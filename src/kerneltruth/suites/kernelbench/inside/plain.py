@@ -251,7 +251,10 @@ class Here(TorchFunctionMode):
         if "generator" in given and torch.get_default_device().type == "meta":
             del given["generator"]
         if func is torch.Tensor.to:
-            args = (args[0], *(a for a in args[1:] if not _is_gpu(a)))
+            if _is_gpu(args[1] if len(args) > 1 else None):
+                # As a module's `to` calls it: the dtype may be None, and follows the device.
+                args = (args[0], *(a for a in args[2:3] if a is not None))
+            given = {k: v for k, v in given.items() if k != "non_blocking" and v is not None}
             if len(args) == 1 and not given:
                 return args[0]
         return func(*args, **given)
