@@ -68,12 +68,14 @@ class Source:
         """Return it as the entry of an option says, with the text of its files.
 
         Raises:
-            UserError: a folder has no such entry, or none is named.
+            UserError: a folder has no such entry, or none is named; or it is no name.
         """
         from kerneltruth.library.link import as_argument
         from kerneltruth.runner.packages import names_module, read_package
 
         entry = self.entry or entry
+        if not isinstance(entry, str | None):
+            raise UserError(f"entry={entry!r}: name a function, or 'MODULE:FUNCTION' of a folder")
         if self.text is not None and not names_module(entry):
             return replace(self, entry=entry)
         if entry is None or not names_module(entry):

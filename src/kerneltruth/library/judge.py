@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
@@ -288,7 +288,19 @@ class Judge:
             return self._link
 
     def _ahead(self, candidates: object) -> int:
-        """Return how many questions are asked before the first answer."""
+        """Return how many questions are asked before the first answer.
+
+        Raises:
+            UserError: they are one candidate, or names without their sources.
+        """
+        if isinstance(candidates, Mapping):
+            raise UserError("check_many: candidates are a mapping; give its .items()")
+        several_ = isinstance(candidates, Iterable | AsyncIterable)
+        if isinstance(candidates, str) or not several_:
+            raise UserError(
+                f"check_many: candidates are one {type(candidates).__name__}; give a list of "
+                "candidates, or call check"
+            )
         of_list = AHEAD_OF_LIST if isinstance(candidates, Sequence) else 0
         return max(of_list, AHEAD * self._linked().workers)
 

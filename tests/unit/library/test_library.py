@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -159,6 +160,7 @@ def test_an_unknown_option_is_named():
         ({"strategies": "rnd"}, "'rnd'"),
         ({"task": 3}, "Expected `str | null`, got `int`"),
         ({"task": len}, "check: builtin_function_or_method has no JSON form; give text, numbers"),
+        ({"entry": 3}, "entry=3: name a function, or 'MODULE:FUNCTION' of a folder"),
         ({"task": None, "reference": len}, "it is a builtin_function_or_method; give the path"),
     ],
 )
@@ -175,6 +177,21 @@ def test_a_wrong_option_is_one_line_and_leaves_the_judge_usable(options, said):
 def test_an_empty_candidate_is_one_line(empty):
     with pytest.raises(kt.UserError, match=r"it is empty; give a path, a source text, or a func"):
         kt.check(empty, task="relu", **FEW)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [
+        ("softmax.py", "candidates are one str; give a list of candidates, or call check"),
+        (Path("softmax.py"), "candidates are one PosixPath; give a list"),
+        (len, "candidates are one builtin_function_or_method; give a list"),
+        ({"mine": "softmax.py"}, r"candidates are a mapping; give its .items\(\)"),
+    ],
+)
+def test_one_candidate_is_not_many(candidates, said):
+    judge = kt.Judge(device="cpu")
+    with pytest.raises(kt.UserError, match=f"check_many: {said}"):
+        judge.check_many(candidates, task="softmax")
 
 
 @pytest.mark.parametrize("wrong", [{"workers": "2"}, {"workers": 0}, {"seed": "1"}, {"seed": -1}])
