@@ -100,7 +100,7 @@ class GpuModeProblem:
             *(f"{name} = {value!r}" for name, value in self.test.items()),
             f"\n\ndef inputs():\n    return _drawn({arguments})",
             f"\n\ndef {self.entry}({given}):\n    return _computed([{given}])\n",
-            STRUCTURE.read_text("utf-8"),
+            _structure(),
         ]
         return "\n".join(lines)
 
@@ -113,7 +113,7 @@ class GpuModeProblem:
         if _FORM in self.takes:
             data = f"_whole({_FORM}, [{', '.join(made)}])"
             data = f"tuple({data})" if self.is_tuple else f"{data}[0]"
-            whole = f"\n\n{STRUCTURE.read_text('utf-8')}"
+            whole = f"\n\n{_structure()}"
         return (
             f"{_without_task(source).rstrip()}\n\n\n"
             "def _room(like):\n"
@@ -121,6 +121,11 @@ class GpuModeProblem:
             "    return torch.empty(like.shape, dtype=like.dtype, device=like.device)\n\n\n"
             f"def {self.entry}({given}):\n    return {SUBMITTED}({data})\n{whole}"
         )
+
+
+def _structure() -> str:
+    """Return the code that puts data together, without what it says to its reader here."""
+    return STRUCTURE.read_text("utf-8").partition('"""\n\n')[2]
 
 
 def read_problems(path: Path) -> dict[str, GpuModeProblem]:
