@@ -20,11 +20,14 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.containment import Level, levels
+from kerneltruth.runner.device_memory import DeviceKeeper, DeviceMemory, why_not
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
+from kerneltruth.runner.helper_process import HelperLost
+from kerneltruth.runner.kept_memory import HostMemory, KeptMemory
 from kerneltruth.runner.link import Link
 from kerneltruth.runner.sandbox import MEMORY, ResourceLimits, total_memory
 from kerneltruth.runner.session import Mode, Session
-from kerneltruth.runner.zygote_client import Zygote, ZygoteLost, zygote_environment
+from kerneltruth.runner.zygote_client import Zygote, zygote_environment
 
 LOAD_S = 60.0
 # nvcc is slow.
@@ -69,6 +72,7 @@ class Runner:
         self._built = self._cache_root / "driver" if self._cache_root and not on_cpu else None
         self._numbers = itertools.count()
         self._zygotes: dict[tuple[bool, bool], Zygote] = {}
+        self._device_keeper: DeviceKeeper | None = None
         self._sessions: set[Session] = set()
         self._pid = os.getpid()
         self._starting = threading.Lock()
@@ -84,9 +88,13 @@ class Runner:
         """Begin to warm up for these modes, and return at once."""
         for mode in modes:
             self._zygote(mode)
+            if self.device != "cpu" and mode == "run":
+                self._keeper_of_device()
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Python, torch and Triton in children; wait for the warm-up."""
+        if self._keeps(self.device, "run"):
+            self._keeper_of_device().ready()
         return self._zygote("run").ready()
 
     @property
@@ -125,6 +133,9 @@ class Runner:
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
+        if self._device_keeper is not None:
+            self._device_keeper.close()
+            self._device_keeper = None
 
     def load_allowance(self, candidate: Candidate) -> float:
         """Return the seconds that a candidate may take to load."""
@@ -166,7 +177,7 @@ class Runner:
             zygote = self._zygote(mode)
             try:
                 return zygote.fork(request)
-            except ZygoteLost:
+            except HelperLost:
                 zygote.close()
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
         raise EnvironmentFault(
@@ -182,6 +193,42 @@ class Runner:
         folder = kit_folder(self._cache_root / "kits", environment)
         precompile_ahead(folder, candidate.source, environment)
         return folder
+
+    def memory_of(self, where: str, mode: Mode) -> Callable[[int], KeptMemory] | None:
+        """Return what makes memory of the judge's that a child there maps; None without any."""
+        if where == "cpu":
+            return HostMemory
+        return self._device_memory if self._keeps(where, mode) else None
+
+    def _keeps(self, where: str, mode: Mode) -> bool:
+        """Return whether the judge keeps memory of a device: not where the device's is timed."""
+        return where != "cpu" and mode == "run" and why_not(where) is None
+
+    def _device_memory(self, size: int) -> DeviceMemory:
+        """Return memory of the device with at least so many bytes.
+
+        Raises:
+            EnvironmentFault: it was kept, and cannot be kept any more.
+            MemoryLost: there is no room.
+        """
+        for _ in range(2):
+            keeper = self._keeper_of_device()
+            try:
+                keeper.ready()
+                return DeviceMemory(keeper, size)
+            except HelperLost:
+                keeper.close()
+                self._device_keeper = None
+        raise EnvironmentFault(
+            "the process that keeps the device's memory dies again and again; "
+            "`kerneltruth doctor` says what this machine lacks"
+        )
+
+    def _keeper_of_device(self) -> DeviceKeeper:
+        with self._starting:
+            if self._device_keeper is None:
+                self._device_keeper = DeviceKeeper(self.device, self._work_root)
+            return self._device_keeper
 
     def _level(self, candidate: Candidate) -> Level:
         level = levels.chosen(self._isolation, device=self.device)

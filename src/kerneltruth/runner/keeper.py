@@ -1,22 +1,18 @@
-"""The judge's memory that a child on the CPU works in: inputs, allocations, and what is left.
+"""The judge's memory that a child works in: inputs, allocations, and what is left of them.
 
 A candidate can patch whatever reads memory in its own process. So inputs, guard bands and results
-lie in memory of the judge's, which the child maps, and the judge reads them in its own mapping.
+lie in memory of the judge's, which the child maps, and the judge reads them by itself.
 The child says where things lie: a false word about that costs the candidate its result, or is what
 it could have done openly, such as allocating more.
 
-The file can be neither cut off nor extended, so reading it never faults. Memory that the candidate
-still uses after a call is not used for another call, nor is that of the last call's results.
+Memory that the candidate still uses after a call is not used for another call, nor is that of the
+last call's results.
 """
 
 from __future__ import annotations
 
-import fcntl
 import math
-import mmap
-import os
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +20,7 @@ import numpy as np
 
 from kerneltruth.runner.arguments import Argument, Data, KeptArgument, TensorArgument
 from kerneltruth.runner.gaps import Gaps, Taken
+from kerneltruth.runner.kept_memory import HostMemory, KeptMemory, Range
 from kerneltruth.runner.observation import (
     ITEMSIZE,
     GuardedAllocation,
@@ -34,18 +31,13 @@ from kerneltruth.runner.observation import (
 from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon, side_of
 from kerneltruth.runner.protocol import Call, CallMemory, ProtocolError, TooLarge
 
-# Pages are taken as they are touched; addresses are the child's limit.
 LEAST_BYTES = 128 * 2**20
 # Beside large inputs there is room for this much.
 _MOST_ROOM = 2**30
-# From <linux/fcntl.h>: no shrinking, no growing, no further seals.
-_ADD_SEALS, _SEALS = 1033, 0x2 | 0x4 | 0x1
 # Elements are moved as integers, those of 16 bytes as two.
 _WORD = 8
 # How many are compared at once: comparing takes memory.
 _AT_ONCE = 2**20
-
-Range = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -76,19 +68,33 @@ class _Results:
 class Keeper:
     """Memory for the calls of one child."""
 
-    def __init__(self, least_bytes: int = LEAST_BYTES) -> None:
-        """Make no memory yet."""
-        self._least = least_bytes
-        self._size = 0
-        self._memory: Any = np.empty(0, np.uint8)
+    def __init__(
+        self, make: Callable[[int], KeptMemory] = HostMemory, *, least_bytes: int = LEAST_BYTES
+    ) -> None:
+        """Make no memory yet; `make` makes some of at least so many bytes."""
+        self._make, self._least = make, least_bytes
+        self._memory: KeptMemory | None = None
         self._last: _LastCall | None = None
         # What the child says that the candidate uses; of that, what it returned.
         self._used: list[Range] = []
         self._returned: list[Range] = []
         self._late: tuple[tuple[str, ...], bool] = ((), False)
 
+    @property
+    def _size(self) -> int:
+        return 0 if self._memory is None else self._memory.size
+
+    @property
+    def _there(self) -> KeptMemory:
+        assert self._memory is not None
+        return self._memory
+
     def lay_out(self, call: Call) -> Call:
-        """Write the inputs of a call to the memory, and return the call that names their places."""
+        """Write the inputs of a call to the memory, and return the call that names their places.
+
+        Raises:
+            MemoryLost: the memory cannot be had, or reached any more.
+        """
         self._late = self.changed()
         given = [a for a in call.arguments if isinstance(a, TensorArgument)]
         gaps = Gaps.beside([*self._used, *self._returned], self._size)
@@ -104,11 +110,12 @@ class Keeper:
             if start is None:
                 raise MemoryError(f"no room for {len(argument.buffer)} bytes of {argument.name}")
             end = start + len(argument.buffer)
-            self._memory[start:end] = np.frombuffer(argument.buffer, np.uint8)
+            self._there.seen[start:end] = np.frombuffer(argument.buffer, np.uint8)
             last.inputs[argument.name] = start, end
             if argument.shown:
                 last.given[argument.name] = argument.buffer
             places[argument.name] = _kept(argument, start)
+        self._there.put(last.inputs.values())
         arguments: tuple[Argument, ...] = tuple(places.get(a.name, a) for a in call.arguments)
         memory = CallMemory(size=self._size, room=gaps.left(), descriptor=descriptor)
         return replace(call, arguments=arguments, memory=memory)
@@ -121,6 +128,7 @@ class Keeper:
         Raises:
             ProtocolError: what the child says of the memory cannot be true.
             TooLarge: the results are over the limit.
+            MemoryLost: the memory cannot be reached any more.
         """
         assert self._last is not None
         earlier, self._used = self._returned, list(self._ranges(answer.used))
@@ -129,10 +137,15 @@ class Keeper:
         if answer.ended != "returned":
             self._last.given.clear()
             return replace(answer, allocations=(), used=(), reused=())
-        hits = self._hits(answer.allocations, self._last.call)
+        allocations = sorted(answer.allocations, key=lambda each: each.start)
+        bands = [*self._bands(allocations)]
+        places = self._places(answer.results, limit)
+        given = [self._last.inputs[name] for name in self._last.given]
+        self._there.fetch([*given, *bands, *places.values()])
+        hits = self._hits(allocations, bands, self._last.call)
         buffers = self._read_inputs(self._last)
         changed = [n for n, data in answer.buffers.items() if buffers[n] != data]
-        read = self._read_results(answer.results, Taken(earlier), limit)
+        read = self._read_results(answer.results, places, Taken(earlier))
         late_inputs, late_result = self._late
         return replace(
             answer,
@@ -147,62 +160,81 @@ class Keeper:
         )
 
     def changed(self) -> tuple[tuple[str, ...], bool]:
-        """Return which inputs have changed since they were read, and whether a result has."""
+        """Return which inputs have changed since they were read, and whether a result has.
+
+        Raises:
+            MemoryLost: the memory cannot be reached any more.
+        """
         if self._last is None:
             return (), False
         inputs, given = self._last.inputs, self._last.given
+        read = (self._range(result) for result, _ in self._last.results)
+        self._there.fetch([*(inputs[name] for name in given), *read])
         changed = tuple(n for n, data in given.items() if not self._holds(inputs[n][0], data))
         results = self._last.results
         return changed, any(not _equal(self._elements(r), data) for r, data in results)
 
     def _renew(self, needed: int) -> int:
         """Make fresh memory with room for inputs of `needed` bytes; return its descriptor."""
-        size = max(self._least, needed + min(3 * needed, _MOST_ROOM))
-        self._size = size + -size % mmap.PAGESIZE
-        descriptor = os.memfd_create("kerneltruth", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, self._size)
-        fcntl.fcntl(descriptor, _ADD_SEALS, _SEALS)
-        self._memory = np.frombuffer(mmap.mmap(descriptor, self._size), np.uint8)
-        weakref.finalize(self._memory, os.close, descriptor)
+        self._memory = self._make(max(self._least, needed + min(3 * needed, _MOST_ROOM)))
         self._used, self._returned = [], []
-        return descriptor
+        return self._memory.descriptor
 
     def _read_inputs(self, last: _LastCall) -> dict[str, Data]:
         """Return what the inputs hold, those that the judge looks at."""
         for name, data in last.given.items():
             start, end = last.inputs[name]
             if not self._holds(start, data):
-                last.given[name] = self._memory[start:end].tobytes()
+                last.given[name] = self._there.seen[start:end].tobytes()
         return dict(last.given)
 
-    def _hits(self, allocations: Sequence[GuardedAllocation], call: Call) -> list[str]:
-        """Name the allocations with a band that is not as the child must have filled it."""
-        hits, end = [], 0
-        for each in sorted(allocations, key=lambda a: a.start):
+    def _bands(self, allocations: Sequence[GuardedAllocation]) -> Iterator[Range]:
+        """Yield where the two bands of each allocation lie, given them in order."""
+        end = 0
+        for each in allocations:
             size = BAND_BEFORE + each.size + BAND_AFTER
             # As they do not overlap, they are not too many to look at.
             if each.size < 0 or each.start < end or each.start + size > self._size:
                 raise ProtocolError(f"an allocation {each.name} that cannot be")
             end = each.start + size
+            yield each.start, each.start + BAND_BEFORE
+            yield end - BAND_AFTER, end
+
+    def _hits(
+        self, allocations: Sequence[GuardedAllocation], bands: Sequence[Range], call: Call
+    ) -> list[str]:
+        """Name the allocations with a band that is not as the child must have filled it."""
+        hits = []
+        for each, (first, _), (second, _) in zip(allocations, bands[::2], bands[1::2], strict=True):
             poison = ribbon(call.poison, each.dtype, small=call.small_guards)
             phase = phase_after(each.size)
-            before = self._holds(each.start, poison[:BAND_BEFORE])
-            after = self._holds(end - BAND_AFTER, poison[phase : phase + BAND_AFTER])
+            before = self._holds(first, poison[:BAND_BEFORE])
+            after = self._holds(second, poison[phase : phase + BAND_AFTER])
             if not (before and after):
                 hits.append(f"{each.name}, {side_of(before, after)} it")
         return hits
 
-    def _read_results(self, results: Sequence[Result], earlier: Taken, limit: int) -> _Results:
-        assert self._last is not None
-        read, size = _Results(), 0
+    def _places(self, results: Sequence[Result], limit: int) -> dict[int, Range]:
+        """Return where the results that are in the memory lie, by their index."""
+        places, size = {}, 0
         for index, result in enumerate(results):
-            if not isinstance(result, TensorResult) or result.place is None:
+            if isinstance(result, TensorResult) and result.place is not None:
+                size += math.prod(result.shape) * ITEMSIZE[result.dtype]
+                if size > limit:
+                    raise TooLarge(f"an answer of {size} bytes is over {limit}")
+                places[index] = self._range(result)
+        return places
+
+    def _read_results(
+        self, results: Sequence[Result], places: Mapping[int, Range], earlier: Taken
+    ) -> _Results:
+        assert self._last is not None
+        read = _Results()
+        for index, result in enumerate(results):
+            if index not in places or not isinstance(result, TensorResult):
                 read.results.append(result)
                 continue
-            start, end = self._range(result)
-            size += math.prod(result.shape) * ITEMSIZE[result.dtype]
-            if size > limit:
-                raise TooLarge(f"an answer of {size} bytes is over {limit}")
+            start, end = places[index]
             data = self._elements(result).tobytes()
             self._last.results.append((result, data))
             read.late |= bool(result.data) and result.data != data
@@ -235,13 +267,13 @@ class Keeper:
         strides = (*(s * size for s in result.strides), word)
         place = 0 if 0 in shape else result.place
         try:
-            return np.ndarray(shape, f"u{word}", self._memory, place or 0, strides)
+            return np.ndarray(shape, f"u{word}", self._there.seen, place or 0, strides)
         except ValueError as error:
             raise ProtocolError(f"a result that cannot be read: {error}") from error
 
     def _holds(self, start: int, data: Data) -> bool:
         """Return whether the memory holds these bytes."""
-        return _equal(self._memory[start : start + len(data)], data)
+        return _equal(self._there.seen[start : start + len(data)], data)
 
     def _ranges(self, ends: Sequence[int]) -> Iterator[Range]:
         for start, end in zip(ends[::2], ends[1::2], strict=False):

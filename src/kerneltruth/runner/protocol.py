@@ -84,12 +84,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallMemory:
-    """The judge's memory that a call on the CPU uses.
+    """The judge's memory that a call uses.
 
     Attributes:
         size: of the whole.
         room: ranges for what the candidate allocates: where each begins and ends.
-        descriptor: of its file, which comes with the message; None where the child has it.
+        descriptor: leads to it, and comes with the message; None where the child has it.
     """
 
     size: int
@@ -121,7 +121,7 @@ class Call:
         kernels: see `Kernels`.
         rows: which rows of each result are reported; None means all.
         free_bytes: memory of the device that must be free; otherwise the call is `unsupported`.
-        memory: where its arguments lie, and what it allocates; None on a device.
+        memory: where its arguments lie, and what it allocates; None where the judge keeps none.
     """
 
     arguments: tuple[Argument, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, Self, Unpack
@@ -13,6 +13,7 @@ from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.keeper import Keeper
+from kerneltruth.runner.kept_memory import KeptMemory, MemoryLost
 from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.link import LARGEST_ANSWER, Ended, Link, nonsense
 from kerneltruth.runner.observation import Observation
@@ -57,6 +58,10 @@ class ChildStarter(Protocol):
         """Return the seconds that a candidate may take to load."""
         ...
 
+    def memory_of(self, where: str, mode: Mode) -> Callable[[int], KeptMemory] | None:
+        """Return what makes memory of the judge's that a child there maps; None without any."""
+        ...
+
     def forget(self, session: Session) -> None:
         """End the care for a session that is closed."""
         ...
@@ -81,7 +86,7 @@ class Session:
         self.lost = 0
         self._runner = runner
         self._link: Link | None = None
-        # Only a child on the CPU has one, from its first call on.
+        # From the child's first call on, where the judge keeps memory.
         self._keeper: Keeper | None = None
         self._loaded: Observation | None = None
         self._load_deadline = 0.0
@@ -155,6 +160,9 @@ class Session:
         """Return what has changed in the judge's memory since the last call was read.
 
         It waits a while for threads and processes that the child has left.
+
+        Raises:
+            MemoryLost: the memory cannot be reached any more.
         """
         if self._keeper is None:
             return Observation(ended="returned")
@@ -247,9 +255,14 @@ class Session:
             for a in call.arguments
             if isinstance(a, TensorArgument) and a.shown
         }
-        if self._where == "cpu":
-            self._keeper = self._keeper or Keeper()
-            call = self._keeper.lay_out(call)
+        make = self._runner.memory_of(self._where, self.mode)
+        if make is not None:
+            self._keeper = self._keeper or Keeper(make)
+            try:
+                call = self._keeper.lay_out(call)
+            except MemoryLost as error:
+                # A fresh child holds no memory of the device yet.
+                return self._ended(Ended(_lost(error)))
         return self._exchange(call, self._deadline(deadline_s), sizes, limit)
 
     def _deadline(self, seconds: float) -> float:
@@ -322,6 +335,8 @@ class Session:
             return self._ended(Ended(Observation(ended="flooded", message=str(error))))
         except ProtocolError as error:
             return self._ended(Ended(nonsense(error)))
+        except MemoryLost as error:
+            return self._ended(Ended(_lost(error)))
         except BaseException:
             # Ctrl-C interrupted: the answer to this call must not be taken for the next one's.
             self._end()
@@ -340,3 +355,7 @@ class Session:
         link, self._link, self._keeper = self._link, None, None
         if link is not None:
             link.kill(wait=wait)
+
+
+def _lost(error: MemoryLost) -> Observation:
+    return Observation(ended="lost", message=str(error))

@@ -4,10 +4,39 @@ import time
 
 import pytest
 from children import call, floats, vector
+from fake_device import FakeDriver, serving
 
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.device_memory import DeviceMemory
+from kerneltruth.runner.host import Runner
+from kerneltruth.runner.kept_memory import MemoryLost
 from kerneltruth.runner.session import LATE_S
 
 pytestmark = pytest.mark.processes
+
+
+class Mirroring(Runner):
+    """A runner whose memory is a device's: the judge sees what it fetches."""
+
+    def __init__(self, keeper):
+        super().__init__(device="cpu", targets=())
+        self._keeper = keeper
+
+    def memory_of(self, where, mode):
+        return lambda size: DeviceMemory(self._keeper, size)
+
+
+@pytest.fixture(scope="module")
+def device():
+    driver = FakeDriver()
+    with serving(driver) as keeper, Mirroring(keeper) as runner:
+        yield driver, runner
+
+
+@pytest.fixture(scope="module", params=["host", "device"])
+def runner(request, runner):
+    return runner if request.param == "host" else request.getfixturevalue("device")[1]
+
 
 BEYOND = """
     y = torch.empty(4)
@@ -268,3 +297,31 @@ def test_only_a_child_that_has_left_something_is_waited_for(opened, leaves, wait
     seen = session.after_last()
     assert (time.monotonic() - start >= LATE_S) == waits
     assert (seen.inputs_changed, seen.results_changed) == ((), False)
+
+
+@pytest.fixture
+def on_device(device):
+    driver, runner = device
+    source = "def f(x): return x.clone()"
+    with runner.open(read_candidate(source, "f.py", task_names=("f",), task="f")) as session:
+        yield driver, session
+    driver.room, driver.broken = 2**30, False
+
+
+def test_a_device_without_room_is_tried_again_with_a_fresh_child(on_device):
+    driver, session = on_device
+    driver.room = 2**20
+    seen = call(session, vector(1.0))
+    assert (seen.ended, session.lost) == ("lost", 1)
+    assert seen.message == "the device's memory: cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY"
+    driver.room = 2**30
+    assert floats(call(session, vector(1.0)).results[0].data) == (1.0,)
+
+
+def test_what_cannot_be_read_any_more_is_no_result(on_device):
+    driver, session = on_device
+    call(session, vector(1.0))
+    driver.broken = True
+    with pytest.raises(MemoryLost):
+        session.after_last()
+    assert call(session, vector(1.0)).ended == "lost"

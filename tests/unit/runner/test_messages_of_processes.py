@@ -6,8 +6,9 @@ import pytest
 
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.helper_process import HelperLost
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.zygote_client import Zygote, ZygoteLost
+from kerneltruth.runner.zygote_client import Zygote
 
 WARM = {"interpret": False, "hide_cuda": True}
 
@@ -40,7 +41,7 @@ class Lost:
         del options
 
     def fork(self, request):
-        raise ZygoteLost("gone")
+        raise HelperLost("gone")
 
     def close(self):
         pass

@@ -5,7 +5,8 @@ While `Guard` is entered, each allocation through torch's dispatcher (`empty`, `
 poison fills bands and uninitialized memory: elements that a kernel does not write look visibly
 wrong, and differ under another poison.
 
-On the CPU the memory is the judge's as far as it has room, and the judge reads the bands.
+The memory is the judge's as far as that has room, and the judge reads the bands. Where the judge
+keeps none, the child does.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ _FRESH = _aten.lift_fresh.default
 _COPIES = frozenset({_aten.clone.default, _aten._to_copy.default, _FRESH})
 _SERVED = _UNINITIALIZED | _FILLED.keys() | _COPIES
 _RESIZE = _aten.resize_.default
+_is_capturing = torch.cuda.is_current_stream_capturing
 # What a resize of memory that is not PyTorch's own says.
 _NOT_RESIZABLE = "storage that is not resizable"
 
@@ -145,8 +147,10 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         size = _extent(plan) * plan.itemsize
         pinned = bool(kwargs.get("pin_memory"))
         place = None
-        if self._memory is not None and device.type == "cpu" and not pinned:
-            place = self._memory.take(BAND_BEFORE + size + BAND_AFTER)
+        if self._memory is not None and self._memory.is_of(device) and not pinned:
+            # A graph writes wherever its capture has allocated, in every later call.
+            captured = device.type == "cuda" and _is_capturing()
+            place = None if captured else self._memory.take(BAND_BEFORE + size + BAND_AFTER)
         if self._memory is not None and place is not None:
             memory = self._memory.at(place, BAND_BEFORE + size + BAND_AFTER)
         else:

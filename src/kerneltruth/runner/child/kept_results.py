@@ -44,7 +44,7 @@ def _place(value: Any, memory: SharedMemory) -> _Kept | None:
     """Return where a result lies, unless that is the judge's memory or nowhere."""
     tensor = placing.plain(value)
     if tensor is not None:
-        if tensor.device.type != "cpu" or not tensor.numel():
+        if not memory.is_of(tensor.device) or not tensor.numel():
             return None
         first, steps = tensor.data_ptr(), placing.steps_of(tensor)
         gone = StorageWeakRef(tensor.untyped_storage()).expired  # type: ignore[no-untyped-call]

@@ -160,7 +160,7 @@ def move(values: Sequence[Any], memory: SharedMemory) -> None:
     for value in values:
         tensor = plain(value)
         name = "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
-        if tensor is None or name not in ITEMSIZE or tensor.device.type != "cpu":
+        if tensor is None or name not in ITEMSIZE or not memory.is_of(tensor.device):
             continue
         odd = tensor.is_conj() or tensor.is_neg() or not tensor.numel()
         if odd or memory.place_of(tensor.data_ptr()) is not None:

@@ -1,4 +1,4 @@
-"""The judge's memory in the child: inputs lie in it, and what the candidate allocates on the CPU.
+"""The judge's memory in the child: inputs lie in it, and what the candidate allocates.
 
 The judge reads it by itself. What the child says of it is where things lie, and what is still used.
 """
@@ -9,9 +9,11 @@ import contextlib
 import ctypes
 import mmap
 import weakref
+from typing import Any, Protocol
 
 import torch
 
+from kerneltruth.runner.cuda_driver import Driver
 from kerneltruth.runner.gaps import Gaps
 
 # From <malloc.h>.
@@ -19,17 +21,109 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 * 2**20
 
 
-class SharedMemory:
-    """A file of the judge's, mapped into this process."""
+class Mapping(Protocol):
+    """Memory of the judge's, as this process has mapped it.
+
+    Attributes:
+        device: whose memory it is.
+        first: the address at which it begins.
+        size: how many bytes it has.
+    """
+
+    device: torch.device
+    first: int
+    size: int
+
+    def piece(self, start: int, size: int) -> Any:
+        """Return what a tensor of these bytes keeps alive."""
+        ...
+
+    def tensor(self, piece: Any) -> torch.Tensor:
+        """Return the bytes of a piece."""
+        ...
+
+
+class HostMapping:
+    """A file of the judge's."""
+
+    device = torch.device("cpu")
 
     def __init__(self, descriptor: int, size: int) -> None:
-        self._map = mmap.mmap(descriptor, size)
-        self._first = torch.frombuffer(self._map, dtype=torch.uint8).data_ptr()
-        self._size = size
+        """Map it."""
+        self._map, self.size = mmap.mmap(descriptor, size), size
+        self.first = torch.frombuffer(self._map, dtype=torch.uint8).data_ptr()
+        _keep_freed_memory()
+
+    def piece(self, start: int, size: int) -> memoryview:
+        """Return what a tensor of these bytes keeps alive."""
+        return memoryview(self._map)[start : start + size]
+
+    def tensor(self, piece: memoryview) -> torch.Tensor:
+        """Return the bytes of a piece."""
+        return torch.frombuffer(piece, dtype=torch.uint8)
+
+
+class DeviceMapping:
+    """Memory of a CUDA device, unmapped when no tensor uses it any more."""
+
+    def __init__(self, descriptor: int, size: int, device: torch.device) -> None:
+        """Map it.
+
+        Raises:
+            DriverError: the driver refuses.
+        """
+        self.device, self.size = device, size
+        block = Driver(device.index or 0).taken(descriptor, size)
+        self.first = block.address
+        # A process that ends leaves this to the driver; one that was forked here must.
+        weakref.finalize(self, block.close).atexit = False
+
+    def piece(self, start: int, size: int) -> _DevicePiece:
+        """Return what a tensor of these bytes keeps alive."""
+        return _DevicePiece(self, start, size)
+
+    def tensor(self, piece: _DevicePiece) -> torch.Tensor:
+        """Return the bytes of a piece."""
+        return torch.as_tensor(piece, device=self.device)
+
+
+class _DevicePiece:
+    """Some of a mapping, in the form that PyTorch and others take without a copy."""
+
+    def __init__(self, mapping: DeviceMapping, start: int, size: int) -> None:
+        self._mapping = mapping
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (mapping.first + start, False),
+            "version": 3,
+        }
+
+
+def mapped(descriptor: int, size: int, device: torch.device) -> Mapping:
+    """Map memory of the judge's on a device.
+
+    Raises:
+        OSError, DriverError: it cannot be.
+    """
+    if device.type == "cpu":
+        return HostMapping(descriptor, size)
+    return DeviceMapping(descriptor, size, device)
+
+
+class SharedMemory:
+    """Memory of the judge's, mapped into this process."""
+
+    def __init__(self, mapping: Mapping) -> None:
+        self._mapping = mapping
         self._gaps = Gaps(())
         # By where they begin: what each tensor keeps alive, and its end.
-        self._given: dict[int, tuple[weakref.ref[memoryview], int]] = {}
-        _keep_freed_memory()
+        self._given: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+    def is_of(self, device: torch.device) -> bool:
+        """Return whether it is memory of that device."""
+        own = self._mapping.device
+        return device.type == own.type and device.index in (None, own.index)
 
     def begin(self, room: tuple[int, ...]) -> None:
         """Begin a call whose allocations have this room."""
@@ -42,15 +136,15 @@ class SharedMemory:
     def at(self, start: int, size: int) -> torch.Tensor:
         """Return some of the memory, as a tensor with a storage of its own."""
         if not size:
-            return torch.empty(0, dtype=torch.uint8)
-        piece = memoryview(self._map)[start : start + size]
+            return torch.empty(0, dtype=torch.uint8, device=self._mapping.device)
+        piece = self._mapping.piece(start, size)
         self._given[start] = weakref.ref(piece), start + size
-        return torch.frombuffer(piece, dtype=torch.uint8)
+        return self._mapping.tensor(piece)
 
     def place_of(self, address: int) -> int | None:
         """Return where in the memory an address lies, if it does."""
-        place = address - self._first
-        return place if 0 <= place < self._size else None
+        place = address - self._mapping.first
+        return place if 0 <= place < self._mapping.size else None
 
     def used(self) -> tuple[int, ...]:
         """Return what tensors still use: where each piece begins and ends."""

@@ -41,8 +41,9 @@ from kerneltruth.runner.child import (
 from kerneltruth.runner.child.entry import CandidateEntry, import_entry
 from kerneltruth.runner.child.kept_results import KeptResults
 from kerneltruth.runner.child.recorders import Recorders, recorders_for
-from kerneltruth.runner.child.shared_memory import SharedMemory
+from kerneltruth.runner.child.shared_memory import SharedMemory, mapped
 from kerneltruth.runner.child.timed_candidate import TimedCandidate
+from kerneltruth.runner.cuda_driver import DriverError
 from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.runner.protocol import Call, Load, Rows, TimedStep, Unload
 from kerneltruth.runner.unsupported import MEMORY_LACKS, UnsupportedError
@@ -103,7 +104,11 @@ class Worker:
         """Call the entry once, between guards."""
         if call.memory is not None:
             if call.memory.descriptor is not None:
-                self._memory = SharedMemory(call.memory.descriptor, call.memory.size)
+                try:
+                    mapping = mapped(call.memory.descriptor, call.memory.size, self._device)
+                except (OSError, DriverError) as error:
+                    return Observation(ended="lost", message=f"cannot map the memory: {error}")
+                self._memory = SharedMemory(mapping)
             assert self._memory is not None
             self._memory.begin(call.memory.room)
         observation = self._called(call)
@@ -146,6 +151,7 @@ class Worker:
                 if self._memory is not None:
                     reused = self._kept.again(values, self._memory)
                     placing.move(values, self._memory)
+                    self._synchronize()
                 observation = self._observed(values, inputs, call.rows, copied=copied)
                 observation = replace(observation, work=work, reused=reused)
         except BaseException as error:
@@ -268,8 +274,7 @@ class Worker:
             values = placing.leaves(returned)
             if leaves:
                 values = _gradients(values, leaves)
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        self._synchronize()
         return values
 
     def _call_earlier(
@@ -287,10 +292,13 @@ class Worker:
     def _rewrite(
         self, inputs: Sequence[placing.PlacedInput], buffers: Mapping[str, Data], *, in_sight: bool
     ) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        self._synchronize()
         with emulation.suspended():
             placing.rewrite(inputs, buffers, in_sight=in_sight)
+
+    def _synchronize(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
 
     @property
     def _loaded(self) -> CandidateEntry:

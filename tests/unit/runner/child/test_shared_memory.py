@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kerneltruth.runner.child.guards import Guard
-from kerneltruth.runner.child.shared_memory import SharedMemory
+from kerneltruth.runner.child.shared_memory import HostMapping, SharedMemory
 from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon
 
 pytestmark = pytest.mark.processes
@@ -27,7 +27,7 @@ def file():
 
 @pytest.fixture
 def memory(file):
-    shared = SharedMemory(file, SIZE)
+    shared = SharedMemory(HostMapping(file, SIZE))
     shared.begin((0, SIZE))
     return shared
 

@@ -1,0 +1,151 @@
+"""Memory of a CUDA device that the judge keeps: its end of the `device_keeper`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+
+from kerneltruth.runner.containment import levels
+from kerneltruth.runner.helper_process import HelperLost, HelperProcess
+from kerneltruth.runner.kept_memory import HostMemory, MemoryLost, Range
+from kerneltruth.runner.zygote_client import zygote_environment
+
+# A device's memory is made in pages of this size.
+_PAGE = 2**21
+# How long copies may take: the device may be busy with a candidate's kernel.
+_ANSWER_S = 60.0
+_TRY_S = 60.0
+# Ranges that lie closer together are copied as one: what lies between is not the child's.
+_APART = 512
+
+
+class DeviceKeeper(HelperProcess):
+    """A process that holds memory of one device for all judges."""
+
+    cannot = "cannot keep memory of the device"
+
+    def __init__(self, device: str, work_root: Path | None) -> None:
+        """Start it."""
+        super().__init__(
+            lambda descriptor, root: [
+                *_command(device),
+                *("--socket-fd", str(descriptor), "--host", str(os.getpid())),
+            ],
+            zygote_environment(interpret=False, hide_cuda=False),
+            work_root,
+        )
+
+
+class DeviceMemory:
+    """Memory of a device, with a mirror that judge and keeper map."""
+
+    def __init__(self, keeper: HelperProcess, size: int) -> None:
+        """Have it made, with at least so many bytes.
+
+        Raises:
+            HelperLost: the keeper is gone.
+            MemoryLost: there is no room.
+        """
+        self.size = size + -size % _PAGE
+        mirror = HostMemory(self.size)
+        self.seen = mirror.seen
+        self._connection, theirs = socket.socketpair()
+        weakref.finalize(self, self._connection.close)
+        self._connection.settimeout(_ANSWER_S)
+        with theirs:
+            keeper.send({"size": self.size}, [theirs.fileno(), mirror.descriptor])
+        self.descriptor = self._exported()
+        weakref.finalize(self, os.close, self.descriptor)
+
+    def put(self, ranges: Iterable[Range]) -> None:
+        """Give the child what the judge has written to these ranges.
+
+        Raises:
+            MemoryLost: the keeper is gone, or the device is.
+        """
+        self._ask("put", ranges)
+
+    def fetch(self, ranges: Iterable[Range]) -> None:
+        """See what these ranges hold now.
+
+        Raises:
+            MemoryLost: the keeper is gone, or the device is.
+        """
+        self._ask("fetch", ranges)
+
+    def _ask(self, what: str, ranges: Iterable[Range]) -> None:
+        wanted = joined(ranges)
+        if not wanted:
+            return
+        try:
+            self._connection.sendall(json.dumps({what: wanted}).encode() + b"\n")
+        except OSError as error:
+            raise MemoryLost(f"the keeper of the device's memory is gone: {error}") from error
+        self._answer()
+
+    def _exported(self) -> int:
+        descriptors = self._answer()
+        if len(descriptors) != 1:
+            raise MemoryLost("the keeper of the device's memory sent none")
+        return descriptors[0]
+
+    def _answer(self) -> list[int]:
+        said, descriptors = b"", list[int]()
+        while not said.endswith(b"\n"):
+            try:
+                piece, came, _, _ = socket.recv_fds(self._connection, 4096, 1)
+            except OSError as error:
+                raise MemoryLost(f"the keeper of the device's memory: {error}") from error
+            if not piece:
+                raise MemoryLost("the keeper of the device's memory is gone")
+            said, descriptors = said + piece, descriptors + came
+        if trouble := json.loads(said)["error"]:
+            raise MemoryLost(f"the device's memory: {trouble}")
+        return descriptors
+
+
+@functools.cache
+def why_not(device: str) -> str | None:
+    """Return why the judge cannot keep a device's memory here; None where it can.
+
+    It is tried once, in processes of its own.
+    """
+    level = levels.chosen(device=device)
+    environment = zygote_environment(interpret=False, hide_cuda=False)
+    try:
+        ran = subprocess.run(
+            [*_command(device), "--try", level],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_TRY_S,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        return error.stderr.strip().rpartition("\n")[2] or f"exit code {error.returncode}"
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it was not tried: {error}"
+    return ran.stdout.strip() or None
+
+
+def joined(ranges: Iterable[Range]) -> list[Range]:
+    """Return the ranges in order, those that lie close together as one; empty ones are left out."""
+    found: list[Range] = []
+    for start, end in sorted(each for each in ranges if each[0] < each[1]):
+        if found and start - found[-1][1] < _APART:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _command(device: str) -> list[str]:
+    number = device.partition(":")[2] or "0"
+    return [sys.executable, "-P", "-m", "kerneltruth.runner.device_keeper", "--device", number]

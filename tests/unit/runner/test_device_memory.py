@@ -1,0 +1,116 @@
+"""Memory of a device that a process holds for the judge: what goes where, and when it is freed."""
+
+import mmap
+import os
+import time
+
+import numpy as np
+import pytest
+from fake_device import FakeDriver, serving
+
+from kerneltruth.runner.device_memory import DeviceMemory, joined, why_not
+from kerneltruth.runner.helper_process import HelperLost
+from kerneltruth.runner.kept_memory import HostMemory, MemoryLost
+
+PAGE = 2**21
+
+
+@pytest.fixture
+def driver():
+    return FakeDriver()
+
+
+@pytest.fixture
+def keeper(driver):
+    with serving(driver) as keeper:
+        yield keeper
+
+
+def mapped(memory):
+    return np.frombuffer(mmap.mmap(memory.descriptor, memory.size), np.uint8)
+
+
+def eventually(true):
+    until = time.monotonic() + 10
+    while not true() and time.monotonic() < until:
+        time.sleep(0.01)
+    return true()
+
+
+def test_only_what_is_put_reaches_the_device_and_only_what_is_fetched_is_seen(keeper):
+    memory = DeviceMemory(keeper, 1)
+    there = mapped(memory)
+    memory.seen[:4096] = 1
+    memory.put([(0, 4), (2048, 2050)])
+    assert np.flatnonzero(there).tolist() == [0, 1, 2, 3, 2048, 2049]
+    there[:] = 2
+    memory.fetch([(4096, 4098)])
+    assert memory.seen[4095:4100].tolist() == [1, 2, 2, 0, 0]
+
+
+def test_fresh_memory_has_whole_pages_of_zeros(keeper):
+    memory = DeviceMemory(keeper, PAGE + 1)
+    assert memory.size == 2 * PAGE
+    assert not mapped(memory).any()
+
+
+def test_memory_is_freed_with_its_last_user(keeper, driver):
+    memory, other = DeviceMemory(keeper, 1), DeviceMemory(keeper, 1)
+    assert len(driver.blocks) == 2
+    del memory
+    assert eventually(lambda: len(driver.blocks) == 1)
+    other.put([(0, 1)])
+
+
+def test_a_device_without_room_is_said_so(keeper, driver):
+    driver.room = PAGE
+    with pytest.raises(MemoryLost, match="the device's memory: cuMemCreate: CUDA_ERROR_OUT_OF"):
+        DeviceMemory(keeper, PAGE + 1)
+
+
+def test_a_device_that_breaks_is_said_so(keeper, driver):
+    memory = DeviceMemory(keeper, 1)
+    driver.broken = True
+    with pytest.raises(MemoryLost, match="the device's memory: cuMemcpy: CUDA_ERROR_ECC"):
+        memory.fetch([(0, 1)])
+
+
+def test_nothing_is_asked_for_no_range(keeper, driver):
+    memory = DeviceMemory(keeper, 1)
+    memory.put([])
+    memory.fetch([(8, 8)])
+    assert driver.copies == []
+
+
+def test_a_keeper_that_is_gone_is_said_so():
+    with serving(FakeDriver()) as keeper:
+        pass
+    with pytest.raises(HelperLost):
+        DeviceMemory(keeper, 1)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "found"),
+    [
+        ([(0, 100), (512, 600)], [(0, 600)]),
+        ([(0, 100), (612, 700)], [(0, 100), (612, 700)]),
+        ([(512, 600), (0, 100), (50, 60)], [(0, 600)]),
+        ([(0, 1000), (10, 20)], [(0, 1000)]),
+        ([(7, 7)], []),
+    ],
+)
+def test_ranges_without_room_for_another_between_them_are_copied_as_one(ranges, found):
+    assert joined(ranges) == found
+
+
+def test_memory_of_the_host_can_be_neither_cut_off_nor_extended():
+    memory = HostMemory(4096)
+    for size in (0, 2 * PAGE):
+        with pytest.raises(PermissionError):
+            os.ftruncate(memory.descriptor, size)
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="here is a driver")
+def test_without_a_driver_the_judge_says_why_it_keeps_none():
+    assert "libcuda.so.1" in why_not("cuda:0")
