@@ -13,6 +13,7 @@ from pathlib import Path
 from kerneltruth.documents.facts import DeviceFacts, DoctorDocument, Isolation, Missing
 from kerneltruth.engine.devices import TARGETS, cuda_devices, device_name, driver_version
 from kerneltruth.runner.containment import LEVELS, Level, cgroups, levels
+from kerneltruth.runner.device_memory import why_not
 from kerneltruth.runner.interpreter.versions import FIRST, LAST_TESTED, WINDOW, number
 
 _LIBRARIES = (
@@ -34,6 +35,7 @@ _STOPS: dict[Level, str] = {
 }
 _GROUPED = "memory and processes limited by the system (control groups)"
 _SAMPLED = "memory and processes looked at twice a second: no control group may be made"
+_KEPT = "inputs, guard bands and results in memory of the judge, on the device too"
 _LEFT_OPEN = "what a candidate does within its own process, and how much of the machine it takes"
 
 
@@ -50,6 +52,7 @@ def examine(
     count: int | None = None,
     version: Callable[[str], str | None] = installed,
     offered: Callable[[], levels.OfferedLevel] = levels.offered,
+    unkept: Callable[[str], str | None] = why_not,
 ) -> DoctorDocument:
     """Return the document of `doctor --json`."""
     count = cuda_devices() if count is None else count
@@ -94,7 +97,9 @@ def examine(
         compile_targets=TARGETS if compile_tools["ptxas"] else (),
         tools=compile_tools,
         isolation=_isolation(
-            levels.on_cuda(offered()) if count else offered(), grouped=cgroups.may_make()
+            levels.on_cuda(offered()) if count else offered(),
+            grouped=cgroups.may_make(),
+            kept=(unkept("cuda:0"),) if count else (),
         ),
         missing=tuple(missing),
     )
@@ -125,15 +130,26 @@ def _compile_tools() -> dict[str, str | None]:
     }
 
 
-def _isolation(here: levels.OfferedLevel, *, grouped: bool) -> Isolation:
-    """Return the level that candidates get, and what it leaves open."""
+def _isolation(
+    here: levels.OfferedLevel, *, grouped: bool, kept: tuple[str | None, ...]
+) -> Isolation:
+    """Return the level that candidates get, and what it leaves open.
+
+    `kept` is, of each device, why the judge keeps none of its memory, or None where it does.
+    """
     in_force = [_STOPS[level] for level in LEVELS[: LEVELS.index(here.level) + 1]]
     if here.level == "namespaces":
         in_force.append(_GROUPED if grouped else _SAMPLED)
+    limited_by = here.limited_by or _LEFT_OPEN
+    for why in kept:
+        if why is None:
+            in_force.append(_KEPT)
+        else:
+            limited_by += f"; the child keeps the device's memory itself: {why}"
     return Isolation(
         level=here.level,
         in_force=tuple(in_force),
-        limited_by=here.limited_by or _LEFT_OPEN,
+        limited_by=limited_by,
         landlock_abi=here.landlock_abi or None,
         user_namespaces=Path("/proc/self/ns/user").exists(),
     )

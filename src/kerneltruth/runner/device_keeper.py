@@ -1,14 +1,14 @@
 """The process that holds memory of a CUDA device for the judge, and never runs a candidate.
 
-`python -m kerneltruth.runner.device_keeper --device N --socket-fd N --host PID`. It has the device's
-context, which the judge's process cannot have: that one forks. It sends {"ready": ...}, then
-receives requests: the size of a piece of memory, with two descriptors, a connection and a file in
-memory of that size, the mirror. On the connection it answers with a descriptor of the piece, which a
-child maps, and then copies ranges between mirror and piece as the judge says, until the judge hangs
-up. Each line there is a JSON object:
+`python -m kerneltruth.runner.device_keeper --device N --socket-fd N --host PID`. It has the
+device's context, which the judge's process cannot have: that one forks. It sends {"ready": ...},
+then receives requests: the size of a block of memory, with two descriptors, a connection and a
+mirror, which is a file in memory of that size. On the connection it answers with a descriptor of
+the block, which a child maps. Then it copies ranges between mirror and block as the judge says,
+until the judge hangs up. Each line there is a JSON object:
 
-    {"put": [[start, end], ...]}      from the mirror to the piece
-    {"fetch": [[start, end], ...]}    from the piece to the mirror
+    {"put": [[start, end], ...]}      from the mirror to the block
+    {"fetch": [[start, end], ...]}    from the block to the mirror
     {"error": "..."}                  the answer to each; empty if all went well
 
 With `--try LEVEL` it tries that once, with another process that is contained as a child is, and
@@ -40,21 +40,40 @@ _TRIED, _PATTERN = 2**21, b"kerneltruth" * 64
 _LOOK_UP_S = 1.0
 
 
-class Block(Protocol):
-    """Memory of a device; see `cuda_driver.DeviceBlock`."""
+class HeldBlock(Protocol):
+    """Memory of a device, mapped into this process; see `cuda_driver.DeviceBlock`."""
 
-    def export(self) -> int: ...
-    def write(self, start: int, source: int, size: int) -> None: ...
-    def read(self, start: int, target: int, size: int) -> None: ...
-    def settle(self) -> None: ...
-    def close(self) -> None: ...
+    def export(self) -> int:
+        """Return a descriptor that leads to it."""
+        ...
+
+    def write(self, start: int, source: int, size: int) -> None:
+        """Copy bytes from an address of this process to the memory; `settle` waits for them."""
+        ...
+
+    def read(self, start: int, target: int, size: int) -> None:
+        """Copy bytes from the memory to an address of this process."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until what this thread has written is there."""
+        ...
+
+    def close(self) -> None:
+        """Let it go."""
+        ...
 
 
-class Maker(Protocol):
+class MemoryMaker(Protocol):
     """What makes memory of a device; see `cuda_driver.Driver`."""
 
-    def use_here(self) -> None: ...
-    def make(self, size: int) -> Block: ...
+    def use_here(self) -> None:
+        """Make the device's context this thread's."""
+        ...
+
+    def make(self, size: int) -> HeldBlock:
+        """Make memory that holds zeros."""
+        ...
 
 
 def main() -> None:
@@ -80,8 +99,8 @@ def main() -> None:
     os._exit(0)
 
 
-def serve(control: socket.socket, driver: Maker, *, gone: Callable[[], bool]) -> None:
-    """Make pieces of memory until the host hangs up or is gone."""
+def serve(control: socket.socket, driver: MemoryMaker, *, gone: Callable[[], bool]) -> None:
+    """Make blocks of memory until the host hangs up or is gone."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     while not gone():
@@ -95,8 +114,8 @@ def serve(control: socket.socket, driver: Maker, *, gone: Callable[[], bool]) ->
         threading.Thread(target=_keep, args=given, daemon=True).start()
 
 
-def _keep(connection: socket.socket, mirror: int, size: int, driver: Maker) -> None:
-    """Hold a piece of memory for as long as the judge is connected."""
+def _keep(connection: socket.socket, mirror: int, size: int, driver: MemoryMaker) -> None:
+    """Hold a block of memory for as long as the judge is connected."""
     with connection:
         try:
             seen = mmap.mmap(mirror, size)
@@ -124,7 +143,7 @@ def _keep(connection: socket.socket, mirror: int, size: int, driver: Maker) -> N
             block.close()
 
 
-def _copied(request: dict[str, Any], block: Block, first: int) -> str:
+def _copied(request: dict[str, Any], block: HeldBlock, first: int) -> str:
     """Copy ranges as the judge says; return what went wrong."""
     try:
         for start, end in request.get("put", ()):

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kerneltruth.runner.containment import levels
-from kerneltruth.runner.helper_process import HelperLost, HelperProcess
-from kerneltruth.runner.kept_memory import HostMemory, MemoryLost, Range
+from kerneltruth.runner.helper_process import HelperProcess
+from kerneltruth.runner.kept_memory import KeptHostMemory, MemoryLost, Range
 from kerneltruth.runner.zygote_client import zygote_environment
 
 # A device's memory is made in pages of this size.
@@ -43,18 +43,18 @@ class DeviceKeeper(HelperProcess):
         )
 
 
-class DeviceMemory:
+class KeptDeviceMemory:
     """Memory of a device, with a mirror that judge and keeper map."""
 
     def __init__(self, keeper: HelperProcess, size: int) -> None:
-        """Have it made, with at least so many bytes.
+        """Have it made, with at least this many bytes.
 
         Raises:
             HelperLost: the keeper is gone.
             MemoryLost: there is no room.
         """
         self.size = size + -size % _PAGE
-        mirror = HostMemory(self.size)
+        mirror = KeptHostMemory(self.size)
         self.seen = mirror.seen
         self._connection, theirs = socket.socketpair()
         weakref.finalize(self, self._connection.close)

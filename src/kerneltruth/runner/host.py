@@ -20,10 +20,10 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.containment import Level, levels
-from kerneltruth.runner.device_memory import DeviceKeeper, DeviceMemory, why_not
+from kerneltruth.runner.device_memory import DeviceKeeper, KeptDeviceMemory, why_not
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.helper_process import HelperLost
-from kerneltruth.runner.kept_memory import HostMemory, KeptMemory
+from kerneltruth.runner.kept_memory import KeptHostMemory, KeptMemory
 from kerneltruth.runner.link import Link
 from kerneltruth.runner.sandbox import MEMORY, ResourceLimits, total_memory
 from kerneltruth.runner.session import Mode, Session
@@ -197,15 +197,15 @@ class Runner:
     def memory_of(self, where: str, mode: Mode) -> Callable[[int], KeptMemory] | None:
         """Return what makes memory of the judge's that a child there maps; None without any."""
         if where == "cpu":
-            return HostMemory
+            return KeptHostMemory
         return self._device_memory if self._keeps(where, mode) else None
 
     def _keeps(self, where: str, mode: Mode) -> bool:
         """Return whether the judge keeps memory of a device: not where the device's is timed."""
         return where != "cpu" and mode == "run" and why_not(where) is None
 
-    def _device_memory(self, size: int) -> DeviceMemory:
-        """Return memory of the device with at least so many bytes.
+    def _device_memory(self, size: int) -> KeptDeviceMemory:
+        """Return memory of the device with at least this many bytes.
 
         Raises:
             EnvironmentFault: it was kept, and cannot be kept any more.
@@ -215,7 +215,7 @@ class Runner:
             keeper = self._keeper_of_device()
             try:
                 keeper.ready()
-                return DeviceMemory(keeper, size)
+                return KeptDeviceMemory(keeper, size)
             except HelperLost:
                 keeper.close()
                 self._device_keeper = None

@@ -20,7 +20,7 @@ import numpy as np
 
 from kerneltruth.runner.arguments import Argument, Data, KeptArgument, TensorArgument
 from kerneltruth.runner.gaps import Gaps, Taken
-from kerneltruth.runner.kept_memory import HostMemory, KeptMemory, Range
+from kerneltruth.runner.kept_memory import KeptHostMemory, KeptMemory, Range
 from kerneltruth.runner.observation import (
     ITEMSIZE,
     GuardedAllocation,
@@ -69,9 +69,9 @@ class Keeper:
     """Memory for the calls of one child."""
 
     def __init__(
-        self, make: Callable[[int], KeptMemory] = HostMemory, *, least_bytes: int = LEAST_BYTES
+        self, make: Callable[[int], KeptMemory] = KeptHostMemory, *, least_bytes: int = LEAST_BYTES
     ) -> None:
-        """Make no memory yet; `make` makes some of at least so many bytes."""
+        """Make no memory yet; `make` makes some of at least this many bytes."""
         self._make, self._least = make, least_bytes
         self._memory: KeptMemory | None = None
         self._last: _LastCall | None = None

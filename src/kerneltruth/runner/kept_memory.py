@@ -43,14 +43,14 @@ class KeptMemory(Protocol):
         ...
 
 
-class HostMemory:
+class KeptHostMemory:
     """A file in memory that both map, so that each sees what the other writes at once.
 
     It can be neither cut off nor extended, so reading it never faults.
     """
 
     def __init__(self, size: int) -> None:
-        """Make it with at least so many bytes; pages are taken as they are touched."""
+        """Make it with at least this many bytes; pages are taken as they are touched."""
         self.size = size + -size % mmap.PAGESIZE
         self.descriptor = os.memfd_create("kerneltruth", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         weakref.finalize(self, os.close, self.descriptor)

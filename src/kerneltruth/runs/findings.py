@@ -14,6 +14,7 @@ from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.stored import Digests, Finding
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.runner.containment import levels
+from kerneltruth.runner.device_memory import why_not
 from kerneltruth.runs.files import read_json
 
 
@@ -101,7 +102,14 @@ def environment_fingerprint(
         "cuda": cuda,
         "machine": f"{platform.system()} {platform.machine()}",
         "isolation": levels.chosen(device=device),
+        "memory": _keeper_of(device),
     }
+
+
+def _keeper_of(device: str) -> str:
+    """Return who keeps the memory that a child works in, and reads guards, inputs and results."""
+    why = None if device == "cpu" else why_not(device)
+    return "judge" if why is None else f"child: {why}"
 
 
 def _version(package: str) -> str | None:

@@ -8,7 +8,9 @@ from kerneltruth.runner.containment.levels import OfferedLevel
 
 def missing(triton, devices=0):
     """What `doctor` finds missing where this version of Triton is installed, without a GPU."""
-    document = examine(count=devices, version={"triton": triton}.get)
+    document = examine(
+        count=devices, version={"triton": triton}.get, unkept=lambda device: "not tried"
+    )
     return [m for m in document.missing if m.what.startswith("Triton")]
 
 
@@ -31,8 +33,25 @@ def test_with_a_gpu_any_triton_will_do():
     assert missing("3.10.0", devices=1) == []
 
 
-def isolation(*offered, devices=0):
-    return examine(count=devices, offered=lambda: OfferedLevel(*offered)).isolation
+def test_a_device_whose_memory_the_judge_keeps_is_said_to_be_one():
+    found = isolation("strict", None, 7, devices=1)
+    assert found.in_force[-1].endswith("in memory of the judge, on the device too")
+    assert "memory" not in found.limited_by
+
+
+def test_a_device_whose_memory_the_child_keeps_is_named_with_the_reason():
+    found = isolation("strict", None, 7, devices=1, unkept="the device lacks attribute 103")
+    assert "device" not in found.in_force[-1]
+    assert found.limited_by.endswith(
+        "; the child keeps the device's memory itself: the device lacks attribute 103"
+    )
+
+
+def isolation(*offered, devices=0, unkept=None):
+    document = examine(
+        count=devices, offered=lambda: OfferedLevel(*offered), unkept=lambda device: unkept
+    )
+    return document.isolation
 
 
 def test_the_level_of_namespaces_is_named_with_what_holds_memory_and_processes():

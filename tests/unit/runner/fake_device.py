@@ -10,12 +10,12 @@ import threading
 from kerneltruth.runner.cuda_driver import DriverError
 from kerneltruth.runner.device_keeper import serve
 from kerneltruth.runner.helper_process import HelperLost
-from kerneltruth.runner.kept_memory import HostMemory
+from kerneltruth.runner.kept_memory import KeptHostMemory
 
 
 class FakeBlock:
     def __init__(self, driver, size):
-        self._driver, self._memory = driver, HostMemory(size)
+        self._driver, self._memory = driver, KeptHostMemory(size)
         self._first = self._memory.seen.ctypes.data
 
     def export(self):
@@ -35,7 +35,7 @@ class FakeBlock:
 
 
 class FakeDriver:
-    """A device with room for so many bytes at once."""
+    """A device with room for this many bytes at once."""
 
     def __init__(self, room=2**30):
         self.room, self.blocks, self.broken, self.copies = room, [], False, []

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from fake_device import FakeDriver, serving
 
-from kerneltruth.runner.device_memory import DeviceMemory, joined, why_not
+from kerneltruth.runner.device_memory import KeptDeviceMemory, joined, why_not
 from kerneltruth.runner.helper_process import HelperLost
-from kerneltruth.runner.kept_memory import HostMemory, MemoryLost
+from kerneltruth.runner.kept_memory import KeptHostMemory, MemoryLost
 
 PAGE = 2**21
 
@@ -38,7 +38,7 @@ def eventually(true):
 
 
 def test_only_what_is_put_reaches_the_device_and_only_what_is_fetched_is_seen(keeper):
-    memory = DeviceMemory(keeper, 1)
+    memory = KeptDeviceMemory(keeper, 1)
     there = mapped(memory)
     memory.seen[:4096] = 1
     memory.put([(0, 4), (2048, 2050)])
@@ -49,13 +49,13 @@ def test_only_what_is_put_reaches_the_device_and_only_what_is_fetched_is_seen(ke
 
 
 def test_fresh_memory_has_whole_pages_of_zeros(keeper):
-    memory = DeviceMemory(keeper, PAGE + 1)
+    memory = KeptDeviceMemory(keeper, PAGE + 1)
     assert memory.size == 2 * PAGE
     assert not mapped(memory).any()
 
 
 def test_memory_is_freed_with_its_last_user(keeper, driver):
-    memory, other = DeviceMemory(keeper, 1), DeviceMemory(keeper, 1)
+    memory, other = KeptDeviceMemory(keeper, 1), KeptDeviceMemory(keeper, 1)
     assert len(driver.blocks) == 2
     del memory
     assert eventually(lambda: len(driver.blocks) == 1)
@@ -65,18 +65,18 @@ def test_memory_is_freed_with_its_last_user(keeper, driver):
 def test_a_device_without_room_is_said_so(keeper, driver):
     driver.room = PAGE
     with pytest.raises(MemoryLost, match="the device's memory: cuMemCreate: CUDA_ERROR_OUT_OF"):
-        DeviceMemory(keeper, PAGE + 1)
+        KeptDeviceMemory(keeper, PAGE + 1)
 
 
 def test_a_device_that_breaks_is_said_so(keeper, driver):
-    memory = DeviceMemory(keeper, 1)
+    memory = KeptDeviceMemory(keeper, 1)
     driver.broken = True
     with pytest.raises(MemoryLost, match="the device's memory: cuMemcpy: CUDA_ERROR_ECC"):
         memory.fetch([(0, 1)])
 
 
 def test_nothing_is_asked_for_no_range(keeper, driver):
-    memory = DeviceMemory(keeper, 1)
+    memory = KeptDeviceMemory(keeper, 1)
     memory.put([])
     memory.fetch([(8, 8)])
     assert driver.copies == []
@@ -86,7 +86,7 @@ def test_a_keeper_that_is_gone_is_said_so():
     with serving(FakeDriver()) as keeper:
         pass
     with pytest.raises(HelperLost):
-        DeviceMemory(keeper, 1)
+        KeptDeviceMemory(keeper, 1)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_ranges_without_room_for_another_between_them_are_copied_as_one(ranges, 
 
 
 def test_memory_of_the_host_can_be_neither_cut_off_nor_extended():
-    memory = HostMemory(4096)
+    memory = KeptHostMemory(4096)
     for size in (0, 2 * PAGE):
         with pytest.raises(PermissionError):
             os.ftruncate(memory.descriptor, size)

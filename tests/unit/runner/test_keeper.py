@@ -7,9 +7,9 @@ import pytest
 from children import POISON, floats, vector
 from fake_device import FakeDriver, serving
 
-from kerneltruth.runner.device_memory import DeviceMemory
+from kerneltruth.runner.device_memory import KeptDeviceMemory
 from kerneltruth.runner.keeper import Keeper
-from kerneltruth.runner.kept_memory import HostMemory
+from kerneltruth.runner.kept_memory import KeptHostMemory
 from kerneltruth.runner.observation import ITEMSIZE, GuardedAllocation, Observation, TensorResult
 from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon
 from kerneltruth.runner.protocol import Call, ProtocolError, TooLarge
@@ -66,10 +66,10 @@ def result(place, *shape, strides=None, data=b""):
 def child(request):
     """A child in either memory: what the judge does not fetch from a device, it does not see."""
     if request.param == "host":
-        yield Child(HostMemory)
+        yield Child(KeptHostMemory)
         return
     with serving(FakeDriver()) as keeper:
-        yield Child(lambda size: DeviceMemory(keeper, size))
+        yield Child(lambda size: KeptDeviceMemory(keeper, size))
 
 
 def test_inputs_lie_where_the_call_says(child):

@@ -7,7 +7,7 @@ from children import call, floats, vector
 from fake_device import FakeDriver, serving
 
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.device_memory import DeviceMemory
+from kerneltruth.runner.device_memory import KeptDeviceMemory
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.kept_memory import MemoryLost
 from kerneltruth.runner.session import LATE_S
@@ -23,7 +23,7 @@ class Mirroring(Runner):
         self._keeper = keeper
 
     def memory_of(self, where, mode):
-        return lambda size: DeviceMemory(self._keeper, size)
+        return lambda size: KeptDeviceMemory(self._keeper, size)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import pytest
 from msgspec import structs
@@ -214,9 +215,16 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 def test_the_fingerprint_names_versions_and_isolation():
     found = environment_fingerprint("cpu", name="cpu (2 cores)")
     assert found["isolation"] == levels.offered().level
+    assert found["memory"] == "judge"
     assert found["torch"].startswith("2.")
     assert found["device_name"] == "cpu (2 cores)"
     assert found["cuda"] is None
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="here is a driver")
+def test_the_fingerprint_says_why_a_child_keeps_its_memory_itself():
+    assert environment_fingerprint("cuda:0")["memory"].startswith("child: no CUDA driver")
 
 
 def test_records_are_read_without_importing_torch():
