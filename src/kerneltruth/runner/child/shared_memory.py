@@ -19,6 +19,8 @@ from kerneltruth.runner.gaps import Gaps
 # From <malloc.h>.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 * 2**20
+# Looked up before a candidate could replace it.
+_as_tensor = torch.as_tensor
 
 
 class Mapping(Protocol):
@@ -84,7 +86,7 @@ class DeviceMapping:
 
     def tensor(self, piece: _DevicePiece) -> torch.Tensor:
         """Return the bytes of a piece."""
-        return torch.as_tensor(piece, device=self.device)
+        return _as_tensor(piece, device=self.device)
 
 
 class _DevicePiece:
