@@ -90,7 +90,7 @@ class Driver:
         self.call("cuCtxSetCurrent", self._context)
 
     def make(self, size: int) -> DeviceBlock:
-        """Make memory that holds zeros.
+        """Make memory that holds NaN, whatever float reads it, and nothing of an earlier child's.
 
         Raises:
             DriverError: there is no room, or the size is no multiple of the device's pages.
@@ -104,7 +104,8 @@ class Driver:
             "cuMemCreate", ctypes.byref(handle), _Size(size), ctypes.byref(wanted), _Address()
         )
         block = DeviceBlock(self, handle, size)
-        self.call("cuMemsetD8_v2_ptds", _Address(block.address), ctypes.c_ubyte(0), _Size(size))
+        start, all_ones = _Address(block.address), ctypes.c_ubyte(0xFF)
+        self.call("cuMemsetD8_v2_ptds", start, all_ones, _Size(size))
         block.settle()
         return block
 

@@ -72,7 +72,7 @@ class MemoryMaker(Protocol):
         ...
 
     def make(self, size: int) -> HeldBlock:
-        """Make memory that holds zeros."""
+        """Make memory that holds nothing of an earlier child's."""
         ...
 
 

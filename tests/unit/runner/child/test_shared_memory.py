@@ -131,3 +131,13 @@ def test_gradients_flow_through_copies_there(memory):
         y = x.clone().mul_(2.0)
         (y.to(torch.float64).contiguous() * torch.full((3,), 3.0)).sum().backward()
     assert x.grad.tolist() == [6.0, 6.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("device", "own"), [("cuda", True), ("cuda:1", True), ("cuda:0", False), ("cpu", False)]
+)
+def test_memory_serves_allocations_of_its_own_device_alone(device, own):
+    class Elsewhere(HostMapping):
+        device = torch.device("cuda:1")
+
+    assert SharedMemory(Elsewhere.__new__(Elsewhere)).is_of(torch.device(device)) is own
