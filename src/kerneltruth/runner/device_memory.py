@@ -8,12 +8,14 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.containment import levels
-from kerneltruth.runner.helper_process import HelperProcess
+from kerneltruth.runner.helper_process import HelperLost, HelperProcess
 from kerneltruth.runner.kept_memory import KeptHostMemory, MemoryLost, Range
 from kerneltruth.runner.zygote_client import zygote_environment
 
@@ -133,6 +135,67 @@ def why_not(device: str) -> str | None:
     except (OSError, subprocess.SubprocessError) as error:
         return f"it was not tried: {error}"
     return ran.stdout.strip() or None
+
+
+class DeviceMemories:
+    """Makes memory of one device, by a keeper that starts anew if it has died."""
+
+    def __init__(
+        self,
+        device: str,
+        work_root: Path | None,
+        *,
+        unkept: Callable[[str], str | None] = why_not,
+        new_keeper: Callable[[str, Path | None], HelperProcess] = DeviceKeeper,
+    ) -> None:
+        """Start nothing yet; `unkept` is called as `why_not`."""
+        self._device, self._work_root = device, work_root
+        self._unkept, self._new_keeper = unkept, new_keeper
+        self._keeper: HelperProcess | None = None
+        self._starting = threading.Lock()
+
+    @property
+    def kept(self) -> bool:
+        """Return whether the judge keeps the device's memory here."""
+        return self._unkept(self._device) is None
+
+    def start(self) -> HelperProcess:
+        """Begin to start the keeper, and return at once."""
+        with self._starting:
+            if self._keeper is None:
+                self._keeper = self._new_keeper(self._device, self._work_root)
+            return self._keeper
+
+    def warm(self) -> None:
+        """Wait until memory can be made, where it is kept: processes forked after this share it."""
+        if self.kept:
+            self.start().ready()
+
+    def make(self, size: int) -> KeptDeviceMemory:
+        """Return memory with at least this many bytes.
+
+        Raises:
+            EnvironmentFault: the keeper cannot start, or dies again and again.
+            MemoryLost: there is no room.
+        """
+        for _ in range(2):
+            keeper = self.start()
+            try:
+                keeper.ready()
+                return KeptDeviceMemory(keeper, size)
+            except HelperLost:
+                self.close()
+        raise EnvironmentFault(
+            "the process that keeps the device's memory dies again and again; "
+            "`kerneltruth doctor` says what this machine lacks"
+        )
+
+    def close(self) -> None:
+        """End the keeper."""
+        with self._starting:
+            keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.close()
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:

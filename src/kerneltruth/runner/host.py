@@ -20,7 +20,7 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.containment import Level, levels
-from kerneltruth.runner.device_memory import DeviceKeeper, KeptDeviceMemory, why_not
+from kerneltruth.runner.device_memory import DeviceMemories
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.helper_process import HelperLost
 from kerneltruth.runner.kept_memory import KeptHostMemory, KeptMemory
@@ -72,7 +72,7 @@ class Runner:
         self._built = self._cache_root / "driver" if self._cache_root and not on_cpu else None
         self._numbers = itertools.count()
         self._zygotes: dict[tuple[bool, bool], Zygote] = {}
-        self._device_keeper: DeviceKeeper | None = None
+        self._of_device = DeviceMemories(device, work_root)
         self._sessions: set[Session] = set()
         self._pid = os.getpid()
         self._starting = threading.Lock()
@@ -89,12 +89,12 @@ class Runner:
         for mode in modes:
             self._zygote(mode)
             if self.device != "cpu" and mode == "run":
-                self._keeper_of_device()
+                self._of_device.start()
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Python, torch and Triton in children; wait for the warm-up."""
-        if self._keeps(self.device, "run"):
-            self._keeper_of_device().ready()
+        if self.device != "cpu":
+            self._of_device.warm()
         return self._zygote("run").ready()
 
     @property
@@ -133,9 +133,7 @@ class Runner:
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
-        if self._device_keeper is not None:
-            self._device_keeper.close()
-            self._device_keeper = None
+        self._of_device.close()
 
     def load_allowance(self, candidate: Candidate) -> float:
         """Return the seconds that a candidate may take to load."""
@@ -198,37 +196,8 @@ class Runner:
         """Return what makes memory of the judge's that a child there maps; None without any."""
         if where == "cpu":
             return KeptHostMemory
-        return self._device_memory if self._keeps(where, mode) else None
-
-    def _keeps(self, where: str, mode: Mode) -> bool:
-        """Return whether the judge keeps memory of a device: not where the device's is timed."""
-        return where != "cpu" and mode == "run" and why_not(where) is None
-
-    def _device_memory(self, size: int) -> KeptDeviceMemory:
-        """Return memory of the device with at least this many bytes.
-
-        Raises:
-            EnvironmentFault: it was kept, and cannot be kept any more.
-            MemoryLost: there is no room.
-        """
-        for _ in range(2):
-            keeper = self._keeper_of_device()
-            try:
-                keeper.ready()
-                return KeptDeviceMemory(keeper, size)
-            except HelperLost:
-                keeper.close()
-                self._device_keeper = None
-        raise EnvironmentFault(
-            "the process that keeps the device's memory dies again and again; "
-            "`kerneltruth doctor` says what this machine lacks"
-        )
-
-    def _keeper_of_device(self) -> DeviceKeeper:
-        with self._starting:
-            if self._device_keeper is None:
-                self._device_keeper = DeviceKeeper(self.device, self._work_root)
-            return self._device_keeper
+        # A child that is timed has the device as it would without a judge.
+        return self._of_device.make if mode == "run" and self._of_device.kept else None
 
     def _level(self, candidate: Candidate) -> Level:
         level = levels.chosen(self._isolation, device=self.device)

@@ -60,6 +60,12 @@ class FakeKeeper:
     def __init__(self, control):
         self._control = control
 
+    def ready(self):
+        return {}
+
+    def close(self):
+        pass
+
     def send(self, message, descriptors):
         try:
             socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from fake_device import FakeDriver, serving
 
-from kerneltruth.runner.device_memory import KeptDeviceMemory, joined, why_not
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.device_memory import DeviceMemories, KeptDeviceMemory, joined, why_not
 from kerneltruth.runner.helper_process import HelperLost
+from kerneltruth.runner.host import Runner
 from kerneltruth.runner.kept_memory import KeptHostMemory, MemoryLost
 
 PAGE = 2**21
@@ -86,6 +88,54 @@ def test_a_keeper_that_is_gone_is_said_so():
         pass
     with pytest.raises(HelperLost):
         KeptDeviceMemory(keeper, 1)
+
+
+class Gone:
+    """A keeper that is gone whenever it should make memory."""
+
+    def __init__(self, device, work_root):
+        pass
+
+    def ready(self):
+        return {}
+
+    def send(self, message, descriptors):
+        raise HelperLost("gone")
+
+    def close(self):
+        pass
+
+
+def test_a_keeper_that_dies_is_started_anew(keeper):
+    started = iter([Gone("cuda:0", None), keeper])
+    memories = DeviceMemories("cuda:0", None, new_keeper=lambda device, root: next(started))
+    memory = memories.make(1)
+    memory.put([(0, 1)])
+    assert memory.size == PAGE
+
+
+def test_a_keeper_that_dies_twice_is_the_machines_fault():
+    with pytest.raises(EnvironmentFault, match="dies again and again; `kerneltruth doctor`"):
+        DeviceMemories("cuda:0", None, new_keeper=Gone).make(1)
+
+
+@pytest.mark.parametrize(("why", "started"), [(None, ["cuda:0"]), ("no driver", [])])
+def test_a_keeper_is_waited_for_only_where_the_judge_keeps_the_memory(keeper, why, started):
+    begun = []
+
+    def new_keeper(device, work_root):
+        begun.append(device)
+        return keeper
+
+    memories = DeviceMemories("cuda:0", None, unkept=lambda device: why, new_keeper=new_keeper)
+    memories.warm()
+    assert (memories.kept, begun) == (why is None, started)
+
+
+def test_children_on_the_host_share_a_file_and_those_that_are_timed_on_a_device_nothing(tmp_path):
+    runner = Runner(device="cuda:0", work_root=tmp_path)
+    assert runner.memory_of("cpu", "run") is KeptHostMemory
+    assert runner.memory_of("cuda:0", "time") is None
 
 
 @pytest.mark.parametrize(
