@@ -4,8 +4,8 @@
 
 OUT is what `published_survival.py judge` left, with every peer's check. An answer is listed if it
 fails under the contract core although some check certifies it; those that the most checks certify
-come first, one for each task. A reader gets the script of a row, which needs torch and Triton alone, by
-`kerneltruth minimize FINDING --script`: the row names the finding.
+come first, one for each task. A reader gets the script of a row, which needs torch and Triton
+alone, by `kerneltruth minimize FINDING --script`: the row names the finding.
 """
 
 from __future__ import annotations

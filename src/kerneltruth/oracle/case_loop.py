@@ -34,7 +34,7 @@ from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.open_parts import is_over, open_part
-from kerneltruth.oracle.outcome import Outcome, outcome_of
+from kerneltruth.oracle.outcome import Outcome, detail_of, kind_of, outcome_of
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
@@ -347,7 +347,7 @@ class CaseLoop:
         """Whether it fails without any departure, as the published inputs did: nothing new."""
         known = self._blame.failure_as_published(judgement, any_config=True)
         departing = self.counts.departing(simplest)
-        same = known is not None and _kind(known.verdict) == _kind(judgement.verdict)
+        same = known is not None and kind_of(known.verdict) == kind_of(judgement.verdict)
         return same and not departing
 
     def _simplest(self, judgement: Judgement) -> Case:
@@ -387,7 +387,7 @@ class CaseLoop:
                 verdict = refused if core else Declined(reason=refused.detail)
         beyond = session.task.beyond(expectation.case.settings)
         if beyond is not None and (is_bad(verdict) or isinstance(verdict, UnsupportedHere)):
-            verdict = Declined(reason=f"{_what(verdict)}; {beyond}")
+            verdict = Declined(reason=f"{detail_of(verdict)}; {beyond}")
         return ruling, verdict
 
 
@@ -395,12 +395,3 @@ def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
     if expectation.invalid is not None:
         return f"the operator rejects the case: {expectation.invalid}"
     return session.cannot_take(expectation)
-
-
-def _kind(verdict: Verdict) -> str:
-    return getattr(verdict, "kind", verdict.word)
-
-
-def _what(verdict: Verdict) -> str:
-    said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
-    return str(next(filter(None, said), verdict.word)).splitlines()[0]

@@ -41,3 +41,14 @@ def reason_of(verdict: Verdict) -> str:
         if said:
             return said.splitlines()[0]
     return verdict.word
+
+
+def kind_of(verdict: Verdict) -> str:
+    """In what way a kernel is wrong, or else the verdict's word."""
+    return getattr(verdict, "kind", verdict.word)
+
+
+def detail_of(verdict: Verdict) -> str:
+    """What a verdict says of itself, in a line, without the name of an error."""
+    said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
+    return str(next(filter(None, said), verdict.word)).splitlines()[0]

@@ -118,30 +118,33 @@ def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(int(seed))
 
 
+# Names in `torch.cuda` of functions that do nothing, return 0 or true, or need a real device.
+_SILENT = (
+    "init _lazy_init set_device synchronize ipc_collect empty_cache reset_peak_memory_stats "
+    "reset_max_memory_allocated reset_accumulated_memory_stats set_stream _sleep "
+    "set_per_process_memory_fraction reset_max_memory_cached seed seed_all"
+)
+_ZERO = (
+    "current_device memory_allocated max_memory_allocated memory_reserved utilization "
+    "max_memory_reserved memory_cached max_memory_cached temperature power_draw"
+)
+_TRUE = "is_available is_initialized is_bf16_supported is_tf32_supported _is_compiled"
+_NEEDS_DEVICE = (
+    "CUDAGraph graph graph_pool_handle make_graphed_callables cudart current_blas_handle "
+    "caching_allocator_alloc CUDAPluggableAllocator MemPool _compile_kernel comm"
+)
+
+
 def _cuda_functions() -> dict[str, object]:
     still: Callable[..., Any] = nothing
     memory = FACTS["total_memory"]
-    silent = (
-        "init _lazy_init set_device synchronize ipc_collect empty_cache reset_peak_memory_stats "
-        "reset_max_memory_allocated reset_accumulated_memory_stats set_stream _sleep "
-        "set_per_process_memory_fraction reset_max_memory_cached seed seed_all"
-    )
-    zero = (
-        "current_device memory_allocated max_memory_allocated memory_reserved utilization "
-        "max_memory_reserved memory_cached max_memory_cached temperature power_draw"
-    )
-    true = "is_available is_initialized is_bf16_supported is_tf32_supported _is_compiled"
-    needs_device = (
-        "CUDAGraph graph graph_pool_handle make_graphed_callables cudart current_blas_handle "
-        "caching_allocator_alloc CUDAPluggableAllocator MemPool _compile_kernel comm"
-    )
     return {
-        **dict.fromkeys(silent.split(), still),
-        **dict.fromkeys(zero.split(), always(0)),
-        **dict.fromkeys(true.split(), always(True)),
+        **dict.fromkeys(_SILENT.split(), still),
+        **dict.fromkeys(_ZERO.split(), always(0)),
+        **dict.fromkeys(_TRUE.split(), always(True)),
         **{
             name: refuse(f"torch.cuda.{name}", getattr(torch.cuda, name, None))
-            for name in needs_device.split()
+            for name in _NEEDS_DEVICE.split()
         },
         "device_count": always(1),
         "get_device_name": always(FACTS["name"]),
