@@ -112,7 +112,7 @@ def row(function: Function, report: Any) -> list[Any]:
     first = next((broken[n] for n in promised), None)
     where = "" if first is None else f"{first.case_summary}: {first.detail or first.reason}"
     if first is None and report.verdict != "pass":
-        where = report.explanation or ""
+        where = report.detail or report.explanation
     cells = [function.library, function.name, report.verdict, report.cases]
     return [*cells, ", ".join(promised), ", ".join(beyond), where]
 
