@@ -377,8 +377,9 @@ class CaseLoop:
         ruling, observation, _ = session.call(expectation, config=config)
         verdict = ruling.verdict
         self._pace.learn(expectation, verdict, observation.seconds)
-        compiles = self._compiling_s < COMPILING * self._plan.seconds
-        if self._plan.compile and session.runner.targets and compiles and not is_bad(verdict):
+        plan = self._plan
+        compiles = not plan.stop_at_first or self._compiling_s < COMPILING * plan.seconds
+        if plan.compile and session.runner.targets and compiles and not is_bad(verdict):
             start = time.monotonic()
             refused = session.compile(expectation, observation.launches, config)
             self._compiling_s += time.monotonic() - start

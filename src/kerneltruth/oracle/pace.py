@@ -67,7 +67,7 @@ class InterpreterPace:
         """Return how many of these calls to make, each as long as those so far."""
         if not self._is_interpreted or not self._right_s:
             return calls
-        return min(calls, max(1, int(FIRST * self._left_s() / self._right_s)))
+        return max(1, int(min(calls, FIRST * self._left_s() / self._right_s)))
 
     def fitted(self, case: Case, left: int) -> Case:
         """Return the case, at smaller sizes if `left` of its kind would take too long."""

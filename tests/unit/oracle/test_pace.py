@@ -1,5 +1,6 @@
 """A right kernel that is only slow, in Triton's interpreter, is not blamed for hanging."""
 
+import math
 import time
 from itertools import count
 
@@ -30,10 +31,10 @@ def tried(answer, *, language="triton", budget_s=3.0, **runner):
     return ended.attempt, session.runner.calls
 
 
-def paced(*, language="triton"):
+def paced(*, language="triton", until=None):
     """A kernel that has taken 0.1 s for 64 elements, with 10 s left."""
     session = session_of(RELU, lambda call: after(0, call), language=language)
-    session.until = time.monotonic() + 10
+    session.until = time.monotonic() + 10 if until is None else until
     pace = InterpreterPace(session)
     pace.learn(session.cache.get(RELU, case_of(RELU, M=8, N=8)), Passed(), 0.1)
     return pace
@@ -58,6 +59,11 @@ def test_configurations_of_the_first_case_take_a_quarter_of_the_time():
     assert paced().affordable(8) == 8
     assert paced().affordable(60) == 24
     assert paced(language="torch").affordable(60) == 60
+
+
+def test_without_an_end_there_is_time_for_everything():
+    pace = paced(until=math.inf)
+    assert (pace.affordable(60), pace.fitted(LARGE, 10)) == (60, LARGE)
 
 
 def test_a_kernel_that_is_slow_at_every_size_is_not_supported_here():
