@@ -6,9 +6,9 @@ import hashlib
 import json
 from typing import Literal
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
-from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.model import NON_FINITE, Model, Number
 from kerneltruth.errors import InternalError
 
 Domain = Literal["core", "extended"]
@@ -49,6 +49,10 @@ class Case(Model, frozen=True, kw_only=True):
     domain: Domain = "core"
 
     def __post_init__(self) -> None:
+        if any(isinstance(v, str) and v in NON_FINITE for _, v in self.attributes):
+            # JSON has no such numbers, and an attribute may be text.
+            read = tuple((n, _read(value)) for n, value in self.attributes)
+            force_setattr(self, "attributes", read)
         if not 0 <= self.seed < 2**64:
             raise InternalError(f"seed {self.seed} is not in [0, 2**64)")
         if any(n < 0 for _, n in self.dims):
@@ -108,3 +112,7 @@ class Case(Model, frozen=True, kw_only=True):
             words.append(self.layout)
         words.append("literal values" if self.literals else self.recipe)
         return " ".join(words)
+
+
+def _read(value: Attribute) -> Attribute:
+    return NON_FINITE.get(value, value) if isinstance(value, str) else value

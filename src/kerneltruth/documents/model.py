@@ -24,7 +24,7 @@ SCHEMA = 2
 VALUES, VALUES_OF_RUN = 200 * 2**20, 80 * 2**20
 # What a value takes at most: a dict of one key, with its place in what holds it; a short text.
 CONTAINER, ITEM = 200, 64
-_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 T = TypeVar("T")
@@ -182,9 +182,9 @@ def _as_builtin(value: object) -> object:
 
 def _read_number(kind: type, value: object) -> object:
     if isinstance(value, str):
-        if value not in _NON_FINITE:
+        if value not in NON_FINITE:
             raise ValueError(f"Expected a number, got {value!r:.40}")
-        return _NON_FINITE[value]
+        return NON_FINITE[value]
     return value
 
 

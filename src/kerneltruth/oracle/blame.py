@@ -168,6 +168,7 @@ class Blame:
             for cause in causes:
                 counts.elsewhere.setdefault(cause.key, Counter())[broken.key] += 1
         known = broken.key in counts.failures and broken not in departing
+        known = known and not isinstance(judgement.verdict, Hack)
         if known and not (elsewhere and not counts.fails_undeparted):
             # It fails without its departures too, so nothing is known of them.
             counts.alike.update([d.key for d in departing if not counts.held[d.key]][:1])

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, Obligation
-from kerneltruth.documents.verdict import UnsupportedHere, Verdict
+from kerneltruth.documents.verdict import Hack, UnsupportedHere, Verdict
 from kerneltruth.oracle.contract import Contract
 from kerneltruth.oracle.decide import Failure, Untried
 from kerneltruth.oracle.judge import wrong_form
@@ -106,11 +106,11 @@ class CountsByObligation:
         self.held.update({key: calls for key in keys if not self.is_broken(key)})
 
     def add_failure(self, key: str, judgement: Judgement) -> None:
-        """Count a failing case against an obligation."""
+        """Count a failing case against an obligation; a proof of deceit takes another's place."""
         if outcome_of(judgement.verdict) == "refused":
             self.refused[key] += 1
             self.failures.setdefault(key, judgement)
-        elif not self.is_broken(key):
+        elif isinstance(judgement.verdict, Hack) or not self.is_broken(key):
             self.failures[key] = judgement
 
     def leave_out(self, case: Case, reason: Verdict) -> None:

@@ -112,3 +112,8 @@ def test_a_hash_stays_what_stored_runs_have():
     value = {"b": (1, 2.5, math.inf), "a": Case(task="relu", dims=(("N", 3),))}
     assert content_hash(value) == HASH
     assert content_hash(dict(reversed(value.items()))) == HASH
+
+
+def test_an_attribute_that_is_no_finite_number_is_read_as_that_number():
+    case = Case(task="masked_fill", dims=(), attributes=(("value", -math.inf), ("mode", "sum")))
+    assert parse(Case, json.loads(dumps(case))) == case

@@ -17,8 +17,9 @@ from counted import (
 from msgspec.structs import replace
 
 from kerneltruth.documents.records import Judgement
-from kerneltruth.documents.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
+from kerneltruth.documents.verdict import Crashed, Failed, Hack, Passed, RuntimeFault, TimedOut
 from kerneltruth.oracle.blame import blamed
+from kerneltruth.oracle.decide import deciding_failure
 from kerneltruth.oracle.obligations import Departure
 from kerneltruth.oracle.open_parts import is_over
 from kerneltruth.oracle.outcome import UNREACHED
@@ -111,3 +112,11 @@ def test_a_call_that_does_not_return_without_its_sizes_either_is_not_their_fault
     blame = counted((odd, TimedOut(seconds=1.0)), fails=lambda case: True)
     assert status(blame, "values") == "broken"
     assert status(blame, "shapes") == "not_tried"
+
+
+def test_a_proof_of_deceit_decides_though_its_obligation_is_broken_already():
+    proof = Hack(kind="changed_later", detail="")
+    strays = Failed(kind="out_of_bounds", detail="")
+    blame = counted((PUBLISHED, strays), (LARGER, proof))
+    assert status(blame, "memory") == "broken"
+    assert deciding_failure(blame.counts.failed()).verdict == proof

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.measured_shape import (
-    CONTRADICTED,
     HOST_BOUND,
     NOT_GRADED,
     PROCESSES_DIFFER,
+    contradicts,
 )
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 
@@ -79,7 +79,7 @@ def _outcome(shape: ShapeTimes) -> tuple[str, str]:
     flags = ", ".join(shape.flags)
     if shape.graded.wrong:
         return "wrong", shape.graded.wrong[0]
-    if {*shape.flags} & CONTRADICTED:
+    if contradicts(shape.flags):
         return "suspect", flags
     if EAGER not in shape.baselines:
         return "no_valid_baseline", shape.baselines_failed.get(EAGER, "it could not be timed")

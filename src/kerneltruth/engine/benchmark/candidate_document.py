@@ -13,7 +13,7 @@ from kerneltruth.clock.protocol.sides import Side, SideError
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baselines import CANDIDATE
 from kerneltruth.engine.benchmark.finished import FinishedBenchmark
-from kerneltruth.engine.benchmark.measured_shape import CONTRADICTED, MeasuredShape
+from kerneltruth.engine.benchmark.measured_shape import MeasuredShape, contradicts
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 
 
@@ -84,7 +84,7 @@ def concluded(document: CandidateTimes, shapes: Sequence[MeasuredShape]) -> Cand
             doubt = "wrong"
             said = f"{wrong.summary}: {wrong.graded.wrong[0]}"
             document = structs.replace(document, outcome=doubt, detail=said)
-        elif any(CONTRADICTED & {*s.times.flags} for s in shapes):
+        elif any(contradicts(s.times.flags) for s in shapes):
             doubt = "timing_suspect"
             document = structs.replace(document, outcome=doubt)
     return structs.replace(document, shapes=tuple(s.document(doubt) for s in shapes))
