@@ -23,6 +23,8 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.observation import Observation
+from kerneltruth.runner.protocol import Rehearse
 from kerneltruth.runner.timing.messages import Supply
 
 pytestmark = pytest.mark.processes
@@ -337,10 +339,26 @@ def judged(runner):
     def judge(source, *, timed=True, keeps=True):
         rehearsed = []
 
+        class Child:
+            """The candidate's child, which makes no call of a rehearsal."""
+
+            def __init__(self, child):
+                self._child = child
+
+            def __getattr__(self, name):
+                return getattr(self._child, name)
+
+            def request(self, message, *, deadline_s):
+                assert deadline_s > 0
+                if not isinstance(message, Rehearse):
+                    return self._child.request(message, deadline_s=deadline_s)
+                rehearsed.append(message.arguments)
+                return Observation(ended="returned")
+
         class Rehearsed(CandidateSession):
-            def rehearse(self, calls, *, budget_s):
-                assert budget_s > 0
-                rehearsed.extend(calls)
+            @property
+            def session(self):
+                return Child(super().session)
 
         evaluator = Evaluator(
             policy=Policy(),
