@@ -166,6 +166,7 @@ def test_files_that_unpack_to_more_than_a_candidate_may_hold_are_none():
     assert bundle_in(bundle_text(made).replace(small, large)) is None
 
 
+@pytest.mark.slow
 def test_packed_files_are_read_in_a_few_times_their_size():
     noise = Bundle(
         module="k", function="f", files={"k.py": b"", "k.so": random.Random(0).randbytes(2**21)}

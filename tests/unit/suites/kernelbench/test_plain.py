@@ -289,6 +289,7 @@ def inputs():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("computes", "trouble"),
     [("x * 2", None), ("x.mul_(2)", "scaled() changes argument 1")],
