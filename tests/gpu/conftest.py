@@ -8,6 +8,9 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
+from opened_sessions import opened
+
+__all__ = ["evaluate", "evaluator", "judge", "opened"]
 
 DEVICE = "cuda:0"
 

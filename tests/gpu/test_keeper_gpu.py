@@ -3,7 +3,6 @@
 import struct
 import subprocess
 import sys
-import textwrap
 import time
 
 import pytest
@@ -43,21 +42,6 @@ def _kept():
 def runner():
     with Runner(device=DEVICE) as made:
         yield made
-
-
-@pytest.fixture
-def opened(runner):
-    sessions = []
-
-    def open_session(source):
-        text = textwrap.dedent(source)
-        candidate = read_candidate(text, "f.py", task_names=("f",), task="f")
-        sessions.append(runner.open(candidate))
-        return sessions[-1]
-
-    yield open_session
-    for session in sessions:
-        session.close()
 
 
 def vector(*values, name="x"):

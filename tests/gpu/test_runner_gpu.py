@@ -28,20 +28,6 @@ def runner():
         yield runner
 
 
-@pytest.fixture
-def opened(runner):
-    sessions = []
-
-    def open_session(source):
-        candidate = read_candidate(source, "f.py", task_names=("f",))
-        sessions.append(runner.open(candidate))
-        return sessions[-1]
-
-    yield open_session
-    for session in sessions:
-        session.close()
-
-
 def test_allocations_on_the_device_are_poisoned_and_guarded():
     with Guard(POISON) as guard:
         tensor = torch.empty(1000, device="cuda")

@@ -29,7 +29,9 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+
+import msgspec
 
 from kerneltruth.runner import sandbox
 from kerneltruth.runner.containment import LEVELS, Level, applying, files, landlock
@@ -38,6 +40,19 @@ from kerneltruth.runner.cuda_driver import DeviceBlock, Driver, DriverError
 # What a contained process writes when it is tried.
 _TRIED, _PATTERN = 2**21, b"kerneltruth" * 64
 _LOOK_UP_S = 1.0
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for a block of memory of so many bytes."""
+
+    size: int
+
+
+class Copies(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranges of bytes to copy from the mirror to the block, and from the block to the mirror."""
+
+    put: tuple[tuple[int, int], ...] = ()
+    fetch: tuple[tuple[int, int], ...] = ()
 
 
 class HeldBlock(Protocol):
@@ -110,7 +125,8 @@ def serve(control: socket.socket, driver: MemoryMaker, *, gone: Callable[[], boo
         if not request:
             return
         connection, mirror = descriptors
-        given = (socket.socket(fileno=connection), mirror, json.loads(request)["size"], driver)
+        size = msgspec.json.decode(request, type=Wanted).size
+        given = (socket.socket(fileno=connection), mirror, size, driver)
         threading.Thread(target=_keep, args=given, daemon=True).start()
 
 
@@ -135,7 +151,9 @@ def _keep(connection: socket.socket, mirror: int, size: int, driver: MemoryMaker
             first = ctypes.addressof(ctypes.c_char.from_buffer(seen))
             with connection.makefile("rb") as lines:
                 for line in lines:
-                    _answer(connection, _copied(json.loads(line), block, first))
+                    _answer(
+                        connection, _copied(msgspec.json.decode(line, type=Copies), block, first)
+                    )
         except (DriverError, OSError):
             # The judge finds the connection closed.
             return
@@ -143,12 +161,12 @@ def _keep(connection: socket.socket, mirror: int, size: int, driver: MemoryMaker
             block.close()
 
 
-def _copied(request: dict[str, Any], block: HeldBlock, first: int) -> str:
+def _copied(copies: Copies, block: HeldBlock, first: int) -> str:
     """Copy ranges as the judge says; return what went wrong."""
     try:
-        for start, end in request.get("put", ()):
+        for start, end in copies.put:
             block.write(start, first + start, end - start)
-        for start, end in request.get("fetch", ()):
+        for start, end in copies.fetch:
             block.read(start, first + start, end - start)
         block.settle()
     except DriverError as error:

@@ -17,9 +17,9 @@ FILES: dict[str, str] = {}
 WRITTEN: tuple[bool, ...] = ()
 HELD: tuple[bool, ...] = ()
 IS_TUPLE = True
-TEST: dict[str, Any] = {}
+TEST: dict[str, object] = {}
 # What is no size in tests of the same sizes.
-OTHERS: tuple[dict[str, Any], ...] = ()
+OTHERS: tuple[dict[str, object], ...] = ()
 _whole: Any = None
 
 
@@ -72,7 +72,7 @@ def _drawn(**test: Any) -> list[Any]:
     return [*given, f"({', '.join(forms)},)"] if any(HELD) else given
 
 
-def _generated(test: dict[str, Any], seed: int) -> list[Any]:
+def _generated(test: dict[str, object], seed: int) -> list[Any]:
     kept = torch.Generator
     torch.Generator = _Generators()  # type: ignore[misc,assignment]
     try:
@@ -86,7 +86,7 @@ def _generated(test: dict[str, Any], seed: int) -> list[Any]:
 
 
 @cache
-def _telling() -> dict[str, Any]:
+def _telling() -> dict[str, object]:
     """Return what makes the first test one that tells which values its tensors have.
 
     A mask of ones looks like any real numbers; one of another test shows that it is a mask.
