@@ -43,7 +43,7 @@ _LOOK_UP_S = 1.0
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a block of memory of so many bytes."""
+    """A request for a block of memory, with its size in bytes."""
 
     size: int
 

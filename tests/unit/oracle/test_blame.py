@@ -67,6 +67,7 @@ def test_a_result_that_does_not_repeat_says_nothing_of_the_other_obligations():
     kept = Failed(kind="kept_state", detail="")
     blame = counted((TIES, kept), (STRIDED, kept))
     assert status(blame, "repeatable") == "broken"
+    assert status(blame, "published") == "not_tried"
     assert not is_over(blame.counts)
     assert entry(blame, "shapes").reason == UNREACHED
 
@@ -120,3 +121,8 @@ def test_a_proof_of_deceit_decides_though_its_obligation_is_broken_already():
     blame = counted((PUBLISHED, strays), (LARGER, proof))
     assert status(blame, "memory") == "broken"
     assert deciding_failure(blame.counts.failed()).verdict == proof
+
+
+def test_what_held_alone_is_not_blamed_where_the_published_inputs_fail_alike():
+    blame = counted((PUBLISHED, WRONG), (STRIDED, Passed()), (BOTH, WRONG))
+    assert status(blame, "layouts") == "held"
