@@ -91,8 +91,15 @@ class Watch:
         self._thread.join()
 
 
-def run(options: Any, device: str, folder: Path) -> tuple[dict[str, Any], Watch, float]:
-    """One run as a user makes it, with an empty compile cache."""
+def run(
+    options: Any,
+    device: str,
+    folder: Path,
+    *,
+    isolation: str | None = None,
+    sources: Path | None = None,
+) -> tuple[dict[str, Any], Watch, float]:
+    """One run as a user makes it, with an empty compile cache; of other sources, where given."""
     submissions, out = folder / "submissions.jsonl", folder / "run"
     write_submissions(submissions, options.attempts, small=options.small)
     command = [
@@ -101,8 +108,11 @@ def run(options: Any, device: str, folder: Path) -> tuple[dict[str, Any], Watch,
         *("--candidates", str(submissions), "--out", str(out), "--device", device),
         *("--cases", str(options.cases), "--stage", "exe"),
         *(("--workers", str(options.workers)) if options.workers else ()),
+        *(("--isolation", isolation) if isolation else ()),
     ]
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    if sources:
+        environment["PYTHONPATH"] = str(sources)
     start = time.monotonic()
     with (folder / "document.json").open("wb") as document:
         process = subprocess.Popen(
