@@ -77,14 +77,12 @@ def main() -> int:
     ]
     heads = ("variant", "an hour", "again, in reverse order", "cost", "outcomes of the exe stage")
     lines = [
-        f"{options.attempts} candidates in each run, {options.cases} cases each, compiled from cold.",
+        f"{options.attempts} candidates in each run, {options.cases} cases each, from cold.",
         "",
         *machine.table(heads, rows),
     ]
     title = "What isolation costs in candidates an hour"
-    machine.publish(
-        "throughput_cost", title, machine.facts(device), lines, folder=options.results
-    )
+    machine.publish("throughput_cost", title, machine.facts(device), lines, folder=options.results)
     return int(any(cost > MOST_COST for cost in costs.values()))
 
 

@@ -22,7 +22,8 @@ from kerneltruth.clock.statistics.summary import (
 )
 
 # How much, in logs, two processes with the same work may differ if calls wait for their host:
-# `audit --suite kernelbenchx --timed` has shown 29%.
+# `audit --suite kernelbenchx --timed` has shown 29%. Calls on a CPU are held to it, too
+# (`benchmarks/clock_cpu.py`).
 HOST_NOISE = 0.3
 
 

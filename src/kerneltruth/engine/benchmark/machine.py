@@ -18,6 +18,7 @@ import torch
 from msgspec import UNSET, UnsetType
 
 from kerneltruth.cases.philox import stream
+from kerneltruth.clock.comparison import HOST_NOISE
 from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.device.nvml import open_telemetry
@@ -214,10 +215,13 @@ class Machine:
     _limits: dict[str, Limit] = field(default_factory=dict)
 
     def noise_floor(self, seconds: float) -> float:
-        """Half-width of what differs between processes, for calls of that length."""
+        """Half-width of what differs between processes, for calls of that length.
+
+        Where it was not measured, as on a CPU, it is that of hosts.
+        """
         noise = self.facts.noise if self.facts else ()
         known = [n for n in noise if n.seconds <= seconds * 1.5] or list(noise[:1])
-        return known[-1].half_width if known else 0.0
+        return known[-1].half_width if known else HOST_NOISE
 
     def watch(self) -> DeviceWatch:
         """Begin to look for what disturbs."""

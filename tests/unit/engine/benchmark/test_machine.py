@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from scripted_sessions import GONE, WithoutProcesses
 
+from kerneltruth.clock.comparison import HOST_NOISE
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import SideError
@@ -59,8 +60,8 @@ def test_noise_is_that_of_calls_as_short(seconds, half_width):
     assert KNOWN.noise_floor(seconds) == half_width
 
 
-def test_an_unknown_machine_has_no_noise_and_no_limits():
-    assert Machine().noise_floor(1e-5) == 0.0
+def test_an_unknown_machine_has_the_noise_of_hosts_and_no_limits():
+    assert Machine().noise_floor(1e-5) == HOST_NOISE
     limits = Machine().limits(RELU, CASE, 1e-5, None)
     assert (limits.efficiency, limits.floor_us, limits.flags) == (None, None, ())
 
