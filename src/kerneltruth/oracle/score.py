@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from kerneltruth.documents.records import ProfileEntry
@@ -60,4 +61,5 @@ def _earned(entry: ProfileEntry) -> float:
 
 
 def _mean(earned: list[float]) -> float:
-    return sum(earned) / len(earned)
+    # In any order the same: a plain sum is rounded at each step.
+    return math.fsum(earned) / len(earned)

@@ -1,7 +1,7 @@
 """The score of a profile."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -82,7 +82,31 @@ def test_to_break_one_more_obligation_never_raises_it(profile, data):
     assert score(profile | {key: broken}) <= score(profile)
 
 
+BROKEN = ProfileEntry(status="broken", promised=False, decisive=True, cases=2)
+
+
 @given(profiles)
+@example(
+    {
+        "published": HELD,
+        "shapes": HELD,
+        "values": BROKEN,
+        "layouts": replace(BEYOND, decisive=False),
+        "gradients": replace(BROKEN, decisive=False, promised=True, cases=15),
+        "specials": BROKEN,
+        "kernel": BROKEN,
+    }
+)
+@example(
+    {
+        "published": HELD,
+        "shapes": HELD,
+        "values": BROKEN,
+        "layouts": replace(BROKEN, decisive=False, cases=15),
+        "specials": BROKEN,
+        "gradients": BROKEN,
+    }
+)
 def test_the_order_of_a_profile_does_not_change_its_score(profile):
     assert score(dict(reversed(profile.items()))) == score(profile) == score(profile)
 

@@ -41,6 +41,8 @@ from kerneltruth.runner.languages import TRITON_COMPILES
 from kerneltruth.runner.session import Session
 from kerneltruth.tasks.spec import Task
 
+# How many times further from 1 a ratio is confirmed on a CPU, where processes differ the more.
+FURTHER_ON_CPU = 10
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
@@ -310,7 +312,8 @@ class Benchmarker:
         """Return the result, confirmed in other processes where a baseline is nearly as quick."""
         own = candidate_times(found.benchmark).estimate
         seen = comparisons(found.benchmark, noise_floor=self._machine.noise_floor(own))
-        nearly = nearly_tied(seen, self._effort.near_tie)
+        near_tie = self._effort.near_tie * (1 if self._on_gpu else FURTHER_ON_CPU)
+        nearly = nearly_tied(seen, near_tie)
         if not nearly:
             return found
         with self._spent.on("confirming"), contextlib.ExitStack() as ending:

@@ -241,7 +241,7 @@ def test_the_cost_before_the_steady_state_is_reported(timed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("near", [float("inf"), 0.0], ids=["near", "far"])
+@pytest.mark.parametrize("near", [float("inf"), 1.0, 0.0], ids=["near", "near for a CPU", "far"])
 def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(benchmarker, near):
     slow = RIGHT.replace("    return e", "    for _ in range(200): e = e + 0.0\n    return e")
     document = benchmarker("eager", effort=replace(EFFORT, near_tie=near)).time(TASK, of(slow))
