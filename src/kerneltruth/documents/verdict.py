@@ -107,14 +107,14 @@ class CompileError(VerdictModel, frozen=True, kw_only=True, tag="compile_error")
 
 
 class RuntimeFault(VerdictModel, frozen=True, kw_only=True, tag="runtime_error"):
-    """The kernel raised in the core domain."""
+    """The kernel raised in the core domain, or refused what is required of it (`refused`)."""
 
     error: str
     detail: str
 
 
 class Declined(VerdictModel, frozen=True, kw_only=True, tag="declined"):
-    """The kernel refused, before any output, a case of the extended domain."""
+    """The kernel refused, before any output, a case that is not required of it."""
 
     reason: str
 

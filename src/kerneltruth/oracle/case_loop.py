@@ -387,7 +387,8 @@ class CaseLoop:
                 core = expectation.case.domain == "core"
                 verdict = refused if core else Declined(reason=refused.detail)
         beyond = session.task.beyond(expectation.case.settings)
-        if beyond is not None and (is_bad(verdict) or isinstance(verdict, UnsupportedHere)):
+        loud = outcome_of(verdict) == "refused" or isinstance(verdict, UnsupportedHere)
+        if beyond is not None and loud:
             verdict = Declined(reason=f"{detail_of(verdict)}; {beyond}")
         return ruling, verdict
 

@@ -46,14 +46,24 @@ def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
 
 
 @pytest.mark.slow
-def test_what_takes_statistics_of_the_batch_and_keeps_none_is_right(runner, made):
+def test_what_takes_statistics_of_the_batch_and_keeps_none_passes_though_other_modes_break(
+    runner, made
+):
     _, task = made(NORMALIZED)
     attempt = attempt_of(runner, task, new(NORMALIZED, BY_BATCH), 48)
     assert isinstance(attempt.verdict, Passed), attempt.failure
-    modes = {case.settings[MODE] for case, _ in attempt.declined}
-    assert modes == {"evaluation", UPDATED}
+    entry = attempt.profile["attributes.beyond"]
+    assert (entry.status, entry.decisive) == ("broken", False)
+
+
+@pytest.mark.slow
+def test_a_mode_that_kernelbench_does_not_ask_for_may_be_refused(runner, made):
+    _, task = made(NORMALIZED)
+    loud = (BY_BATCH[0], f"{BY_BATCH[1]} if self.training else self.not_written")
+    attempt = attempt_of(runner, task, new(NORMALIZED, loud), 48)
+    assert isinstance(attempt.verdict, Passed), attempt.failure
+    assert {case.settings[MODE] for case, _ in attempt.declined} == {"evaluation"}
     assert all("does not ask for it" in reason for _, reason in attempt.declined)
-    assert attempt.profile["attributes.beyond"].status == "refused"
 
 
 @pytest.mark.slow
