@@ -49,7 +49,7 @@ class Recipe:
             range of values).
         companion: the recipe of the other tensors.
         finite: recipes of finite values to compare with, for one whose values are not all finite:
-            as large as those, and as ordinary as the rest.
+            as large as those, as ordinary as the rest, and its zeros.
     """
 
     summary: str
@@ -283,14 +283,14 @@ RECIPES: dict[str, Recipe] = {
         "uniform, 5% replaced by NaN, infinities or 0",
         _nan_injected,
         domain="extended",
-        finite=("large", "uniform"),
+        finite=("large", "uniform", "signed_zeros"),
     ),
     "adversarial": Recipe(
         "zero, subnormal, huge, ordinary and non-finite values",
         _adversarial,
         domain="extended",
         amplitude=1000.0,
-        finite=("large", "uniform"),
+        finite=("large", "uniform", "signed_zeros"),
     ),
     "constant_rows": Recipe("one value per row", _constant_rows, focus="data"),
     "ties": Recipe("four distinct values", _ties, focus="data"),

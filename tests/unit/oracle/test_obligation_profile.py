@@ -246,6 +246,15 @@ def test_another_form_of_a_matrix_is_of_the_values(wrong_if, broken):
     assert with_status(attempt, "broken") == broken
 
 
+def test_a_kernel_that_is_wrong_at_zeros_alone_breaks_values_and_not_specials():
+    def answer(call):
+        return right(call) + (call.tensors["x"] == 0)
+
+    attempt = attempt_of(answer, plan=Plan(strategies=("nan_injected", "adversarial")))
+    assert "values" in with_status(attempt, "broken")
+    assert "specials" not in with_status(attempt, "broken")
+
+
 def test_an_ordinary_case_that_is_refused_counts_where_a_special_one_showed_it():
     plan = Plan(strategies=("nan_injected",))
     attempt = attempt_of(lambda call: REFUSAL, plan=plan)

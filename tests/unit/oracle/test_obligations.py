@@ -210,6 +210,8 @@ def test_a_kernel_that_is_wrong_on_the_finite_values_breaks_values_and_not_speci
     assert at("adversarial", "large") == ["values"]
     # A kernel may be wrong on small negative values, and large ones may show nothing.
     assert at("adversarial", "uniform") == ["values"]
+    # Zeros stand among special values, and are finite.
+    assert at("adversarial", "signed_zeros") == ["values"]
     assert at("adversarial", "large", PUBLISHED.recipe) == []
 
 
