@@ -70,7 +70,7 @@ class Source:
         Raises:
             UserError: a folder has no such entry, or none is named; or it is no name.
         """
-        from kerneltruth.library.link import as_argument
+        from kerneltruth.library.wording import as_argument
         from kerneltruth.runner.packages import names_module, read_package
 
         entry = self.entry or entry

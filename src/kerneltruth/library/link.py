@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -37,11 +36,11 @@ from kerneltruth.library.messages import (
     answer_in,
     encoded,
 )
+from kerneltruth.library.wording import as_argument
 from kerneltruth.runner.import_path import import_path
 
 _START_S = 60.0
 _END_S = 10.0
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
 _FAULTS = {"user": UserError, "environment": EnvironmentFault, "internal": InternalError}
 
 
@@ -220,14 +219,6 @@ def _closed() -> UserError:
 
 def _error(refused: QuestionRefused) -> KernelTruthError:
     return _FAULTS[refused.fault](as_argument(refused.reason))
-
-
-def as_argument(reason: str) -> str:
-    """Name arguments where a message names options of the command, but for shown commands."""
-    parts = reason.split("`")
-    for place in range(0, len(parts), 2):
-        parts[place] = _OPTION.sub(lambda found: found[1].replace("-", "_"), parts[place])
-    return "`".join(parts)
 
 
 def _started(settings: Settings, log: IO[bytes]) -> tuple[socket.socket, subprocess.Popen[bytes]]:

@@ -29,7 +29,7 @@ class Settings(Model, frozen=True, kw_only=True):
 
 
 class CheckMessage(Model, frozen=True, kw_only=True, tag="check"):
-    """Judge a candidate: the fields are those of `engine.requests.CheckRequest`."""
+    """Judge a candidate: the fields are among those of `engine.requests.CheckRequest`."""
 
     file: str
     source: str | None = None
@@ -49,7 +49,7 @@ class CheckMessage(Model, frozen=True, kw_only=True, tag="check"):
 
 
 class TimeMessage(Model, frozen=True, kw_only=True, tag="time"):
-    """Time a candidate: the fields are those of `engine.requests.TimeRequest`."""
+    """Time a candidate: the fields are among those of `engine.requests.TimeRequest`."""
 
     file: str
     source: str | None = None

@@ -30,7 +30,7 @@ Limit: TypeAlias = tuple[str, float | None, tuple[float, float]]
 
 
 class CheckOptions(TypedDict, total=False):
-    """Options of a check; the command `check` has the same.
+    """Options of a check. The command has `--bounds`, `--tf32`, `--domain` and `--target` besides.
 
     Attributes:
         task: what the kernel must compute, such as `softmax`; or what `kt.task` returned in a file;

@@ -11,6 +11,7 @@ from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.verdict import NOT_JUDGED, FailKind, VerdictWord
 from kerneltruth.library.candidates import Source
 from kerneltruth.library.messages import Checked, Timed
+from kerneltruth.library.wording import as_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class FoundFailure:
     @property
     def detail(self) -> str:
         """The worst element: where it is, what was expected and what came."""
-        return str(getattr(self.document.verdict, "detail", ""))
+        return as_argument(str(getattr(self.document.verdict, "detail", "")))
 
     @property
     def obligations(self) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ class Report:
     @property
     def detail(self) -> str:
         """The reason of the verdict: the worst element, or the error of the kernel."""
-        return self.document.detail
+        return as_argument(self.document.detail)
 
     @property
     def explanation(self) -> str:

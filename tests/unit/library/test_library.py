@@ -256,15 +256,24 @@ def test_devices_and_targets_may_be_one_name_or_an_object_of_torch():
 
 def test_a_target_that_no_compiler_knows_is_the_users_mistake():
     with (
-        pytest.raises(kt.UserError, match="target 'sm_1': must be one of"),
+        pytest.raises(kt.UserError, match="targets 'sm_1': must be one of"),
         kt.Judge(targets="sm_1"),
     ):
         pass
 
 
 def test_a_mistake_names_the_argument_and_not_the_commands_option():
-    with pytest.raises(kt.UserError, match=r"^dtype 'int99': relu has"):
+    with pytest.raises(kt.UserError, match=r"^dtypes 'int99': relu has"):
         kt.check(RIGHT, task="relu", dtypes=("int99",), **FEW)
+    with pytest.raises(kt.UserError, match=r"kernel_function and pass task$"):
+        kt.check("def no_such_operator(x):\n    return x\n", **FEW)
+
+
+def test_the_reason_of_a_verdict_names_arguments_too():
+    report = kt.check(RIGHT, task="relu", require_kernel=True, **FEW)
+
+    assert report.verdict == "fail"
+    assert "or judge without require_kernel" in report.detail
 
 
 def test_assert_correct_raises_with_the_finding():
