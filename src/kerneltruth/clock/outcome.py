@@ -6,7 +6,7 @@ The rest of the clock and of the benchmark collects facts; only this module weig
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -23,6 +23,15 @@ Doubt = Literal[
 ]
 # Flags of a shape that withdraw the word `faster`, the one that says most first.
 WITHDRAWING: tuple[Doubt, ...] = ("timing_suspect", "below_floor", "not_graded")
+# Flags of times that contradict each other: such a candidate is never called faster. A baseline is
+# hindered if it runs faster once the candidate is gone.
+_CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
+# The flag of times that measure the host.
+HOST_BOUND = "host_bound"
+# The flag of times that differ between processes by more than batches within one.
+PROCESSES_DIFFER = "processes_differ"
+# The flag of a shape with unknown results: no candidate is called faster on it either.
+NOT_GRADED = "not_graded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +90,28 @@ def conclude(facts: OutcomeFacts) -> Conclusion:
     if facts.candidate is not None:
         return Conclusion("tie", facts.candidate)
     return Conclusion("faster")
+
+
+def contradicts(flags: Collection[str]) -> bool:
+    """Return whether a shape's times contradict each other.
+
+    Calls that wait for their host are slower beside any other that uses the same cores, so a
+    hindered baseline among them makes no candidate suspect; none is called faster than it.
+    """
+    found = _CONTRADICTED & {*flags}
+    return bool(found) and not (found == {"baseline_hindered"} and HOST_BOUND in flags)
+
+
+def doubt_on_any_shape(
+    *, wrong: bool, flags: Iterable[Collection[str]]
+) -> Literal["wrong", "timing_suspect"] | None:
+    """Return what doubts a candidate on all its shapes: a wrong result on one, or its times there.
+
+    `flags` are those of each shape.
+    """
+    if wrong:
+        return "wrong"
+    return "timing_suspect" if any(map(contradicts, flags)) else None
 
 
 def nearly_tied(found: Sequence[Comparison], near_tie: float) -> tuple[str, ...]:

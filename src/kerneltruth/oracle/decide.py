@@ -1,7 +1,7 @@
 """What decides a verdict: the first reason against a pass, in one order.
 
-The rest of the oracle collects facts; only this module weighs them. It calls nothing and changes
-nothing.
+The rest of the oracle judges each case and counts; only this module weighs that into a verdict on
+the candidate. It calls nothing and changes nothing.
 """
 
 from __future__ import annotations

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.comparison import Comparison
-from kerneltruth.clock.outcome import Conclusion, OutcomeFacts, conclude, nearly_tied
+from kerneltruth.clock.outcome import (
+    Conclusion,
+    OutcomeFacts,
+    conclude,
+    contradicts,
+    doubt_on_any_shape,
+    nearly_tied,
+)
 from kerneltruth.clock.statistics.summary import Interval
 
 
@@ -88,3 +95,25 @@ def test_ratios_near_1_that_are_no_ties_are_looked_at_again():
     ]
     assert nearly_tied(found, 0.1) == ("a", "b")
     assert nearly_tied(found, 0.0) == ()
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ((), False),
+        (("host_bound",), False),
+        (("baseline_hindered",), True),
+        (("baseline_hindered", "host_bound"), False),
+        (("timing_suspect", "host_bound"), True),
+        (("baseline_hindered", "below_floor", "host_bound"), True),
+    ],
+)
+def test_a_baseline_that_shares_its_host_with_others_makes_nobody_suspect(flags, found):
+    assert contradicts(flags) is found
+
+
+def test_a_wrong_result_says_more_than_times_that_contradict_each_other():
+    flags = [(), ("timing_suspect",)]
+    assert doubt_on_any_shape(wrong=True, flags=flags) == "wrong"
+    assert doubt_on_any_shape(wrong=False, flags=flags) == "timing_suspect"
+    assert doubt_on_any_shape(wrong=False, flags=[(), ("throttled",)]) is None

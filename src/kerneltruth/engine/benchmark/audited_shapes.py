@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kerneltruth.clock.outcome import HOST_BOUND, NOT_GRADED, PROCESSES_DIFFER, contradicts
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
-from kerneltruth.engine.benchmark.measured_shape import (
-    HOST_BOUND,
-    NOT_GRADED,
-    PROCESSES_DIFFER,
-    contradicts,
-)
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 
 # A tie says that two copies are equal only as far as its interval reaches.

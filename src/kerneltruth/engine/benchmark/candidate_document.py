@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from kerneltruth.clock.integrity.valid_baselines import NotValid
-from kerneltruth.clock.outcome import Doubt
+from kerneltruth.clock.outcome import doubt_on_any_shape
 from kerneltruth.clock.protocol.sides import Side, SideError
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baselines import CANDIDATE
 from kerneltruth.engine.benchmark.finished import FinishedBenchmark
-from kerneltruth.engine.benchmark.measured_shape import MeasuredShape, contradicts
+from kerneltruth.engine.benchmark.measured_shape import MeasuredShape
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 
 
@@ -77,16 +77,14 @@ def concluded(document: CandidateTimes, shapes: Sequence[MeasuredShape]) -> Cand
 
     A candidate that could not be timed on every shape keeps its outcome.
     """
-    doubt: Doubt | None = None
+    doubt = None
     if document.outcome == "timed":
         wrong = next((s.times for s in shapes if s.times.graded.wrong), None)
-        if wrong is not None:
-            doubt = "wrong"
-            said = f"{wrong.summary}: {wrong.graded.wrong[0]}"
+        flags = (s.times.flags for s in shapes)
+        doubt = doubt_on_any_shape(wrong=wrong is not None, flags=flags)
+        if doubt is not None:
+            said = f"{wrong.summary}: {wrong.graded.wrong[0]}" if wrong else document.detail
             document = structs.replace(document, outcome=doubt, detail=said)
-        elif any(contradicts(s.times.flags) for s in shapes):
-            doubt = "timing_suspect"
-            document = structs.replace(document, outcome=doubt)
     return structs.replace(document, shapes=tuple(s.document(doubt) for s in shapes))
 
 

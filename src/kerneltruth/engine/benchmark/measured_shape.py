@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -16,7 +16,15 @@ from kerneltruth.clock.comparison import (
     waits_for_hosts,
 )
 from kerneltruth.clock.integrity.suspicion import is_suspect
-from kerneltruth.clock.outcome import Conclusion, Doubt, OutcomeFacts, conclude
+from kerneltruth.clock.outcome import (
+    HOST_BOUND,
+    NOT_GRADED,
+    PROCESSES_DIFFER,
+    Conclusion,
+    Doubt,
+    OutcomeFacts,
+    conclude,
+)
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import retime_baselines
@@ -25,26 +33,6 @@ from kerneltruth.documents.records import BinaryRecord
 from kerneltruth.documents.timing import AloneTimes, BaselineTime, ShapeTimes
 from kerneltruth.engine.benchmark.finished import FinishedBenchmark
 from kerneltruth.engine.benchmark.machine import BaselineNearLimit, Machine
-
-# Flags of times that contradict each other: such a candidate is never called faster. A baseline is
-# hindered if it runs faster once the candidate is gone.
-_CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
-# The flag of times that measure the host.
-HOST_BOUND = "host_bound"
-# The flag of times that differ between processes by more than batches within one.
-PROCESSES_DIFFER = "processes_differ"
-# The flag of a shape with unknown results: no candidate is called faster on it either.
-NOT_GRADED = "not_graded"
-
-
-def contradicts(flags: Collection[str]) -> bool:
-    """Return whether a shape's times contradict each other.
-
-    Calls that wait for their host are slower beside any other that uses the same cores, so a
-    hindered baseline among them makes no candidate suspect; none is called faster than it.
-    """
-    found = _CONTRADICTED & {*flags}
-    return bool(found) and not (found == {"baseline_hindered"} and HOST_BOUND in flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

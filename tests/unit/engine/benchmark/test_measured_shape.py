@@ -13,7 +13,7 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.candidate_document import concluded
 from kerneltruth.engine.benchmark.finished import finished
 from kerneltruth.engine.benchmark.machine import Machine
-from kerneltruth.engine.benchmark.measured_shape import contradicts, measured_shape
+from kerneltruth.engine.benchmark.measured_shape import measured_shape
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.observation import Binary, Observation
 from kerneltruth.tasks.registry import find
@@ -216,18 +216,3 @@ def test_static_facts_are_listed_under_their_side(document):
     found = document(1e-5, 2e-5, binaries=[BINARY])
     assert list(found.kernels) == ["candidate"]
     assert found.kernels["candidate"][0].registers == 10
-
-
-@pytest.mark.parametrize(
-    ("flags", "found"),
-    [
-        ((), False),
-        (("host_bound",), False),
-        (("baseline_hindered",), True),
-        (("baseline_hindered", "host_bound"), False),
-        (("timing_suspect", "host_bound"), True),
-        (("baseline_hindered", "below_floor", "host_bound"), True),
-    ],
-)
-def test_a_baseline_that_shares_its_host_with_others_makes_nobody_suspect(flags, found):
-    assert contradicts(flags) is found
