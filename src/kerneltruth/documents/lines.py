@@ -208,5 +208,5 @@ def attempt_in(line: ResultLine) -> Attempt:
         UserError: it has none.
     """
     if line.attempt is UNSET:
-        raise UserError(f"the line {line.key!r} has no attempt; make the run again")
+        raise UserError(f"the line {line.key!r} has no attempt; repeat the run")
     return line.attempt

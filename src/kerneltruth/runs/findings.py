@@ -107,7 +107,7 @@ def environment_fingerprint(
 
 
 def _keeper_of(device: str) -> str:
-    """Return who keeps the memory that a child works in, and reads guards, inputs and results."""
+    """Return which process owns the memory that a child works in, and reads results there."""
     why = None if device == "cpu" else why_not(device)
     return "judge" if why is None else f"child: {why}"
 

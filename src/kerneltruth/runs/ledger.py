@@ -187,8 +187,8 @@ def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
                 found.chain = _digest(found.chain, bare)
                 if chained if end is None else end[1].decode() != found.chain:
                     raise UserError(
-                        f"{path}: line {number} was changed or added after it was written, or one "
-                        f"before it left out; restore the file, or {again}"
+                        f"{path}: line {number} was changed or added after it was written, or an "
+                        f"earlier line was removed; restore the file, or {again}"
                     )
                 chained = chained or end is not None
                 line.pop("chain", None)

@@ -73,12 +73,12 @@ class RunStore(Generic[L]):
             raise UserError(f"{path} is not a run: it has no run.json; give the directory of a run")
         data = read_json(path / "run.json")
         if not isinstance(data, Mapping):
-            raise UserError(f"{path / 'run.json'} is damaged: not an object; make the run again")
+            raise UserError(f"{path / 'run.json'} is damaged: not an object; repeat the run")
         present = updated(data, f"the run {path}")
         try:
             manifest = parse(Manifest, present)
         except UserError as error:
-            raise UserError(f"{path / 'run.json'}: {error}; make the run again") from error
+            raise UserError(f"{path / 'run.json'}: {error}; repeat the run") from error
         return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
 
     def __enter__(self) -> RunStore[L]:

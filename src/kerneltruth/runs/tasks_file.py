@@ -21,7 +21,7 @@ def read_tasks(run: Path) -> dict[str, ReferenceRecord]:
         return {}
     data = read_json(path)
     if not isinstance(data, dict) or "tasks" not in data:
-        raise UserError(f"{path} is damaged: it holds no `tasks`; make the run again")
+        raise UserError(f"{path} is damaged: it holds no `tasks`; repeat the run")
     return parse(RunTasks, updated(data, str(path))).tasks
 
 

@@ -189,7 +189,7 @@ def test_a_run_that_cannot_be_written_is_the_machines_fault(tmp_path):
 
 def test_a_manifest_that_is_no_object_is_refused_with_the_next_step(tmp_path):
     (tmp_path / "run.json").write_text("[]")
-    with pytest.raises(UserError, match="is damaged: not an object; make the run again"):
+    with pytest.raises(UserError, match="is damaged: not an object; repeat the run"):
         RunStore.open(tmp_path, keep=dict)
 
 

@@ -18,7 +18,7 @@ def test_what_was_written_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[1]", "tasks.json is damaged: it holds no `tasks`; make the run again"),
+        ("[1]", "tasks.json is damaged: it holds no `tasks`; repeat the run"),
         ("{torn", r"tasks.json is damaged \(.*\); restore it, or judge the kernel again"),
     ],
 )
