@@ -69,7 +69,7 @@ Isolation = Annotated[
         "--isolation",
         callback=lambda context, level: isolate_at(context, level),
         help="process, syscalls, strict or namespaces; fails if less is available; default: the "
-        "strictest.",
+        "highest available.",
     ),
 ]
 DrawnSeed = Annotated[
@@ -79,7 +79,7 @@ DrawnSeed = Annotated[
 AuditSeed = Annotated[
     int | None, _seed("Master seed of every random stream; default: 0, or drawn for --exploits.")
 ]
-TimingSeed = Annotated[int | None, _seed("Seed of the timing; default: any.")]
+TimingSeed = Annotated[int | None, _seed("Seed of the timing; default: drawn at random.")]
 StudySeed = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Seed of resampling and shuffling.")
 ]

@@ -175,7 +175,7 @@ class DeviceMemories:
         """Return memory with at least this many bytes.
 
         Raises:
-            EnvironmentFault: the keeper cannot start, or dies again and again.
+            EnvironmentFault: the keeper cannot start, or keeps dying.
             MemoryLost: there is no room.
         """
         for _ in range(2):
@@ -186,7 +186,7 @@ class DeviceMemories:
             except HelperLost:
                 self.close()
         raise EnvironmentFault(
-            "the process that keeps the device's memory dies again and again; "
+            "the process that keeps the device's memory keeps dying; "
             "`kerneltruth doctor` says what this machine lacks"
         )
 

@@ -179,7 +179,7 @@ class Runner:
                 zygote.close()
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
         raise EnvironmentFault(
-            "the parent of candidate processes dies again and again; "
+            "the parent of candidate processes keeps dying; "
             "`kerneltruth doctor` says what this machine lacks"
         )
 

@@ -179,11 +179,14 @@ class Session:
         sizes: dict[str, int] | None = None,
         deadline_s: float = CALL_S,
     ) -> Observation:
-        """Send a message (in mode "time" not `Rehearse`) to a child; return the observation.
+        """Send the child a message and return its observation. A timed child takes no `Rehearse`.
 
-        A lost child takes what it holds with it: nothing is retried.
+        Nothing is retried: what a lost child holds is lost with it.
 
-        For `Show`, `sizes` are bytes of the inputs that are shown.
+        Args:
+            message: what to send.
+            sizes: for `Show`, the bytes of each input that it shows.
+            deadline_s: how long the answer may take.
         """
         if self._link is None:
             return Observation(ended="lost", message="the child that was timed is gone")

@@ -70,7 +70,7 @@ class ForkRequest:
 
     @property
     def user(self) -> int | None:
-        """Whom the child becomes; None leaves it this process's user."""
+        """The user that the child runs as; None keeps this process's user."""
         return namespaces.own_user() if self.alone else None
 
 

@@ -115,7 +115,7 @@ def test_a_keeper_that_dies_is_started_anew(keeper):
 
 
 def test_a_keeper_that_dies_twice_is_the_machines_fault():
-    with pytest.raises(EnvironmentFault, match="dies again and again; `kerneltruth doctor`"):
+    with pytest.raises(EnvironmentFault, match="keeps dying; `kerneltruth doctor`"):
         DeviceMemories("cuda:0", None, new_keeper=Gone).make(1)
 
 

@@ -51,7 +51,7 @@ def test_a_parent_that_dies_twice_is_the_machines_fault(tmp_path):
     candidate = read_candidate("def relu(x): return x", "r.py", task_names=("relu",), task="relu")
     runner = Runner(device="cpu", work_root=tmp_path, new_zygote=Lost)
     with (
-        pytest.raises(EnvironmentFault, match="dies again and again; `kerneltruth doctor`"),
+        pytest.raises(EnvironmentFault, match="keeps dying; `kerneltruth doctor`"),
         runner.open(candidate),
     ):
         pass

@@ -26,7 +26,7 @@ class OfferedLevel(NamedTuple):
     """What a machine offers.
 
     Attributes:
-        level: the highest level that stood every attempt to break out.
+        level: the highest level that withstood every attempt to break out.
         limited_by: why it is no more; None for the highest.
         landlock_abi: the kernel's version of Landlock; 0 without it.
     """
@@ -96,7 +96,7 @@ def chosen(
     here = offers() if device == "cpu" else on_cuda(offers())
     if level is not None and LEVELS.index(here.level) < LEVELS.index(level):
         raise EnvironmentFault(
-            f"isolation {level!r} is not to be had here, only {here.level!r}: {here.limited_by}; "
+            f"isolation {level!r} is not available here, only {here.level!r}: {here.limited_by}; "
             f"use a machine that offers it, or accept --isolation {here.level}"
         )
     return level or here.level
