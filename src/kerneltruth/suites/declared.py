@@ -183,7 +183,7 @@ def _locating(path: Path, line: int = 1) -> Iterator[None]:
         yield
     except SyntaxError as error:
         raise UserError(
-            f"{path}:{error.lineno}: {error.msg}; correct the file, which is not Python"
+            f"{path}:{error.lineno}: {error.msg}; correct the file, which is not valid Python"
         ) from error
     except (Exception, SystemExit) as error:
         raise UserError(f"{path}:{_line_of(error, path) or line}: {_said(error)}") from error

@@ -26,7 +26,7 @@ PATH, FILE, NOTHING = "PATH", "FILE", ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """With what a suite is opened.
+    """The arguments for opening a suite.
 
     Attributes:
         option: how the command line names the suite.
@@ -120,7 +120,7 @@ class Suite(Protocol):
         return next(t for t in self.tasks() if t.name == name)
 
     def control(self, name: str) -> Candidate | None:
-        """Return what its author holds for right: plain PyTorch, or another known program.
+        """Return what its author considers correct: plain PyTorch, or another known program.
 
         None stands for the task's reference. `audit` proves the task with it, and `time` times it
         as the eager baseline.

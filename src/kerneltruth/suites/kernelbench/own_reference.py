@@ -33,10 +33,10 @@ def read_reference(path: Path) -> Problem:
             compile(source, str(path), "exec")
     except SyntaxError as error:
         raise UserError(
-            f"{path}:{error.lineno}: {error.msg}; correct the reference, which is no Python"
+            f"{path}:{error.lineno}: {error.msg}; correct the reference, which is not valid Python"
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"{path} is not Python: {error}; correct the file") from error
+        raise UserError(f"{path} is not valid Python: {error}; correct the file") from error
     if any(isinstance(s, ast.ClassDef) and s.name == "Model" for s in tree.body):
         # A user's own file means the models that it names.
         found = replace(problem_of(0, 0, path.stem, source), alias=path.stem, pretrained=False)
