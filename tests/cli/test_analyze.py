@@ -368,7 +368,7 @@ def test_a_run_of_check_can_be_analysed(kt, failed_run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--by", "colour"), "--by colour: must be of category, method,"),
+        (("--by", "colour"), "--by colour: must be one of category, method,"),
         (("--p", "fast"), "--p fast: must be numbers from 0, joined by commas"),
         (("--p", "nan"), "--p nan: must be numbers from 0"),
         (("--k", "1.5"), "--k 1.5: must be whole numbers from 1"),

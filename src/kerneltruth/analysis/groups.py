@@ -38,7 +38,7 @@ def check_dimensions(by: Sequence[str]) -> tuple[str, ...]:
     for name in by:
         if name not in (*DIMENSIONS, DTYPE, DEVICE):
             known = ", ".join((*DIMENSIONS, DTYPE, DEVICE))
-            raise UserError(f"--by {name}: must be of {known}; join several by commas")
+            raise UserError(f"--by {name}: must be one of {known}; join several by commas")
     return tuple(dict.fromkeys(by))
 
 

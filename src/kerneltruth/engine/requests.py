@@ -88,7 +88,7 @@ class ChecksRequest(EngineRequest[ChecksDocument]):
 
     Attributes:
         paths: of files and folders; `-` is the standard input.
-        each: how each file is judged; its own file is of no account.
+        each: how each file is judged; its own `file` is ignored.
     """
 
     paths: tuple[Path, ...]
@@ -153,7 +153,8 @@ class AuditRequest(EngineRequest[AnyAudit]):
     """Judge the corpus; or prove, or time, the functions of a suite.
 
     Attributes:
-        contract: what decides; None means the usual one, and of a suite's functions all.
+        contract: what decides; None means the usual contract for the corpus, and every obligation
+            for a suite.
     """
 
     device: str = "auto"

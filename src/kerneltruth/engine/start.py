@@ -196,8 +196,8 @@ def _time_suite(options: AuditRequest, start: float) -> Events[TimedSuiteDocumen
     device = choose_device(options.device)
     if device == "cpu":
         raise EnvironmentFault(
-            "--timed: needs a GPU, because times of a busy host do not test the clock; run "
-            "this where `kerneltruth doctor` shows a device"
+            "--timed: needs a GPU, because times on a CPU depend on the host's other work; run it "
+            "where `kerneltruth doctor` lists a GPU"
         )
     with new_runner(device, ()) as runner:
         runner.start(("time",))

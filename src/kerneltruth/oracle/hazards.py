@@ -23,7 +23,7 @@ _WHERE: Mapping[str, str] = {
 
 
 def hazards(profile: Mapping[str, ProfileEntry], notes: Iterable[InterfaceNote]) -> dict[str, str]:
-    """A line for each broken obligation that does not decide, and for a 0-d result of one dim.
+    """A line for each broken obligation that does not decide, and for another number of dims.
 
     Notes are of outputs whose values are right and whose form differs from the promise.
     """

@@ -44,7 +44,7 @@ def reason_of(verdict: Verdict) -> str:
 
 
 def kind_of(verdict: Verdict) -> str:
-    """In what way a kernel is wrong, or else the verdict's word."""
+    """Return the kind of a verdict that has one, or else its word."""
     return getattr(verdict, "kind", verdict.word)
 
 
