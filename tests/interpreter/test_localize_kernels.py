@@ -287,7 +287,7 @@ def test_reads_out_of_bounds(evaluator):
 def test_writes_to_its_input(evaluator):
     found = of_corpus(evaluator, "relu_in_place", M=3, N=100)
     assert found.tags == ("input_mutated",)
-    assert found.explanation == "An input is changed: it wrote to its input `input`."
+    assert found.explanation == "It wrote to its input `input`."
 
 
 def test_where_an_answer_is_one_of_several(evaluator):
@@ -305,4 +305,4 @@ def test_where_an_answer_is_one_of_several(evaluator):
     assert found.tags == ("last_line",)
     said = "In output `indices`: wrong only in the last column: 7 of 21 elements are wrong"
     assert found.explanation.startswith(said)
-    assert found.explanation.endswith("is there, which is no right answer.")
+    assert found.explanation.endswith("which is not an accepted answer.")

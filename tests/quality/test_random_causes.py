@@ -105,7 +105,7 @@ def test_a_right_one_is_clean(attempt, seed):
 def test_the_sentence_shows_a_wrong_element_and_where_they_are(attempt):
     effort = DiagnosisEffort(evaluations=9, seconds=9.0)
     told = attempt(dropout(scale="2.0"), effort=effort).explanation
-    assert "is there, which is no right answer." in told
+    assert "which is not an accepted answer." in told
     assert "Elements neither kept nor dropped: " in told
     told = attempt(dropout(mask="(i < n) & (i < n // 64 * 64)"), effort=effort).explanation
     assert "wrong only in the last partial tile of size 64" in told

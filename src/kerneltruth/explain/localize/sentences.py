@@ -94,7 +94,8 @@ def _cause(evidence: FailureEvidence) -> Pattern | None:
     detail = evidence.verdict.detail
     match evidence.verdict.kind:
         case "input_mutated":
-            return Pattern(tag="input_mutated", clause=f"an input is changed: it {detail}")
+            clause = f"it {detail}" if detail.startswith("wrote") else detail
+            return Pattern(tag="input_mutated", clause=clause)
         case "aliased_output":
             return Pattern(tag="aliased_output", clause=detail)
         case "out_of_bounds" if detail.startswith(WROTE):
@@ -160,5 +161,5 @@ def _worst(evidence: FailureEvidence, values: Values) -> str:
     at = f"at {place(index)} " if index else ""
     at += f"({', '.join(inputs)}) " if inputs else ""
     if values.several:
-        return f"{at}{shown[1]} is there, which is no right answer"
+        return f"{at}got {shown[1]}, which is not an accepted answer"
     return f"{at}expected {shown[0]}, got {shown[1]}"

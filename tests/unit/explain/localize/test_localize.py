@@ -525,7 +525,13 @@ def test_the_share_of_a_minor_cause_is_reported_too():
             "input_mutated",
             "wrote to its input `x`",
             "input_mutated",
-            "An input is changed: it wrote to its input `x`.",
+            "It wrote to its input `x`.",
+        ),
+        (
+            "input_mutated",
+            "its input `x` changed after the call returned",
+            "input_mutated",
+            "Its input `x` changed after the call returned.",
         ),
         (
             "aliased_output",
@@ -675,7 +681,7 @@ def test_none_of_several_right_answers_is_called_expected():
         )
     )
     assert fault.tags == ("last_tile",)
-    assert fault.sentence.endswith("7 is there, which is no right answer.")
+    assert fault.sentence.endswith("got 7, which is not an accepted answer.")
 
 
 def test_passing_on_zeros_blames_no_values():
