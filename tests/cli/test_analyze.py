@@ -268,7 +268,7 @@ def test_every_line_fits_eighty_columns(kt, run):
         "pass@k",
         "fast_p against eager",
         "Speedup over eager",
-        "Share of the speed of light",
+        "Share of the device's limit",
         "Illusions",
         "Deviance of correctness",
         "Complexity of the reference",

@@ -155,7 +155,7 @@ def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
 
 
 def _steps(name: str, found: RefinementTables) -> Iterator[RenderableType]:
-    """Show of which kernels the speedup of a round is: newly right ones, and those right before."""
+    """Show which kernels a round's speedup comes from: newly right ones, or those right before."""
     made = table(
         f"Speedup over eager by round of {name}: kernels it rescues, and those right before it",
         "round",

@@ -161,8 +161,8 @@ def _breakdown(by: tuple[str, ...], rows: Sequence[StageRates]) -> Iterator[Rend
         stopped = sum(row.stopped_before for row in rows)
         if stopped:
             yield Text(
-                f"{stopped} times an answer was not tried in all that decides in a dtype, so its "
-                "share has a lower and an upper bound"
+                f"{several(stopped, 'answer')} only partly tried in a dtype, whose share therefore "
+                "has a lower and an upper bound"
             )
 
 
@@ -309,7 +309,7 @@ def _efficiency(document: AnalyzeDocument) -> Iterator[RenderableType]:
     rows = [row for row in document.efficiency if row.category is UNSET]
     if not rows:
         return
-    made = table("Share of the speed of light", "", "answers", "geometric mean", "median", "shapes")
+    made = table("Share of the device's limit", "", "answers", "geometric mean", "median", "shapes")
     for row in rows:
         mean = row.mean
         made.add_row(

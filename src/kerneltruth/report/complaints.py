@@ -51,7 +51,9 @@ def complain(error: BaseException) -> int:
     if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename:
         name = ascii(error.filename)[1:-1]
         short = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        return _line(f"cannot use {short!r}: {error.strerror}; name another", UserError.exit_code)
+        return _line(
+            f"cannot use {short!r}: {error.strerror}; name another path", UserError.exit_code
+        )
     if isinstance(error, OSError) and error.errno in _MACHINE_ERRORS:
         where = f": {error.filename}" if error.filename else ""
         return _line(f"{error.strerror}{where}", EnvironmentFault.exit_code)

@@ -48,7 +48,8 @@ def run_view(document: RunDocument) -> RenderableType:
         said = f"{b.task} {b.shape}: {b.baseline} is {visible(b.why)}"
         parts.append(Text(f"{said} ({several(b.candidates, 'candidate')})", "yellow"))
     if document.repeated_sources:
-        parts.append(Text(f"{document.repeated_sources} repeat the source of another attempt"))
+        repeats = "attempt repeats" if document.repeated_sources == 1 else "attempts repeat"
+        parts.append(Text(f"{document.repeated_sources} {repeats} the source of another"))
     rate = document.attempts_per_hour
     speed = f" ({rate:,.0f} attempts/hour)" if rate else ""
     parts.append(

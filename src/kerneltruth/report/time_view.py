@@ -164,7 +164,7 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
     if shape.bound_by:
         words.append(f"bound by {shape.bound_by}")
     if shape.efficiency is not None:
-        words.append(f"{shape.efficiency:.0%} of the speed of light")
+        words.append(f"{shape.efficiency:.0%} of the device's limit")
     if shape.warm_us is not None and shape.regime == "cold":
         words.append(f"{duration(shape.warm_us)} with warm caches, launches included")
     if words:
@@ -175,7 +175,7 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
         meant = f": {_FLAGS[flag]}" if flag in _FLAGS else ""
         found.append(Text(f"{shape.summary}: {flag}{meant}", "yellow"))
     for name, b in shape.baselines.items():
-        said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the speed of light"]
+        said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the device's limit"]
         said += [b.remark] if b.remark else []
         if said:
             found.append(Text(f"{shape.summary}: {name}: {', '.join(said)}"))

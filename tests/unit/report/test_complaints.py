@@ -34,7 +34,10 @@ def test_an_error_that_a_user_can_act_on_is_one_line(capsys, error, code):
         (MemoryError(), "out of memory; try fewer --workers"),
         (KeyboardInterrupt(), "interrupted"),
         (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), "No space left on device"),
-        (OSError(errno.EACCES, "Permission denied", "/d"), "cannot use '/d': Permission denied"),
+        (
+            OSError(errno.EACCES, "Permission denied", "/d"),
+            "cannot use '/d': Permission denied; name another path",
+        ),
         (UserError("wrong\n  value"), "wrong value"),
     ],
 )

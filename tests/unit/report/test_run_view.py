@@ -54,6 +54,13 @@ def test_whose_kernels_take_the_devices_time_is_counted_where_it_is_known():
     assert "device's time" not in shown(candidate(1, "pass"))
 
 
+def test_attempts_that_repeat_a_source_are_counted():
+    first = candidate(0, "pass")
+    assert "\n1 attempt repeats the source of another\n" in shown(first, repeated_sources=1)
+    assert "\n3 attempts repeat the source of another\n" in shown(first, repeated_sources=3)
+    assert "the source of another" not in shown(first)
+
+
 def test_second_rounds_are_counted_by_how_they_ended():
     def again(verdict):
         return {"reason": "drawn", "seed": 5, "verdict": verdict, "cases": 16}

@@ -179,7 +179,7 @@ def test_on_a_cpu_there_is_no_launch():
 
 def test_what_bounds_a_shape_is_said():
     shown = text(TIMED)
-    assert "bound by memory, 83% of the speed of light, 9.5 us with warm caches" in shown
+    assert "bound by memory, 83% of the device's limit, 9.5 us with warm caches" in shown
 
 
 def test_flags_failed_baselines_and_ungraded_shapes_are_said():

@@ -231,8 +231,8 @@ def by_dtype(found: AnalyzeDocument) -> PageTable:
         column("is open", hint="something of this was not tried"),
     ]
     caption = (
-        "Answers by dtype. Where some were not tried in all that decides in a dtype, the share of "
-        "right answers lies between a lower and an upper bound."
+        "Answers by dtype. Where some were only partly tried in a dtype, the share of right "
+        "answers lies between a lower and an upper bound."
     )
     return table("by-dtype", caption, columns, rows)
 
