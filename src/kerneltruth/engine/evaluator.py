@@ -264,7 +264,7 @@ class Evaluator:
         )
 
     def _answer(self, session: CandidateSession, task: Task, draw: Draw) -> Answer:
-        observation, placed = session.run(draw.case, draw.inputs, poison=draw.turn)
+        observation, placed = session.call_unjudged(draw.case, draw.inputs, poison=draw.turn)
         mutated = [
             inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
             for name in task.mutates
@@ -276,7 +276,7 @@ def _compile_ahead(session: CandidateSession, task: Task) -> None:
     """Compile into the candidate's cache what will be timed."""
     if session.candidate.language in TRITON_COMPILES:
         calls = (rehearsal_arguments(task, case) for case in timed_cases(task))
-        rehearse(session.session, calls, budget_s=REHEARSAL_S)
+        rehearse(session.child, calls, budget_s=REHEARSAL_S)
 
 
 def without_diagnosis(attempt: Attempt) -> str:

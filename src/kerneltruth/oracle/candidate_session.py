@@ -98,7 +98,7 @@ class CandidateSession:
         self.thresholds = thresholds(candidate.source)
         self.until = math.inf
         self.weights = ModelWeights(task)
-        self._run: Session | None = None
+        self._child: Session | None = None
 
     def __enter__(self) -> CandidateSession:
         return self
@@ -110,9 +110,9 @@ class CandidateSession:
         """End the candidate's children; without `wait`, only request it."""
         self.traces()
         wait = wait or self._ends_first
-        if self._run is not None:
-            self._run.close(wait=wait)
-        self._run = None
+        if self._child is not None:
+            self._child.close(wait=wait)
+        self._child = None
         self.targets.close(wait=wait)
 
     def begin_again(self) -> None:
@@ -124,8 +124,8 @@ class CandidateSession:
 
     def traces(self) -> Traces:
         """Return what calls and children have left behind in this round."""
-        if self._run is not None:
-            self._traces.of_child(self._run)
+        if self._child is not None:
+            self._traces.of_child(self._child)
         return self._traces
 
     def followed_by(
@@ -138,21 +138,21 @@ class CandidateSession:
         successor = CandidateSession(
             task, candidate, self.runner, self.cache, deadline_s=deadline_s
         )
-        successor._run, self._run = self._run, None
-        if successor._run is not None:
-            successor._run.load_instead(candidate)
+        successor._child, self._child = self._child, None
+        if successor._child is not None:
+            successor._child.load_instead(candidate)
         return successor
 
     @property
-    def session(self) -> Session:
+    def child(self) -> Session:
         """The candidate's child, loading or loaded."""
-        if self._run is None:
-            self._run = self.runner.open(self.candidate)
-        return self._run
+        if self._child is None:
+            self._child = self.runner.open(self.candidate)
+        return self._child
 
     def loaded(self) -> Observation:
         """Load the candidate in a fresh child, unless it is loaded; return how that ended."""
-        seen = self.session.loaded
+        seen = self.child.loaded
         self._lean |= seen.lean
         return seen
 
@@ -229,9 +229,9 @@ class CandidateSession:
         deadline_s: float,
     ) -> Observation:
         """Have the loaded child make a call."""
-        assert self._run is not None
+        assert self._child is not None
         counts = self.launches.may_show_work
-        return self._run.call(
+        return self._child.call(
             arguments,
             poison=poison_of(expectation.case, 0),
             small_poison=around.small_poison,
@@ -250,23 +250,23 @@ class CandidateSession:
     def _ruling(
         self, expectation: Expectation, placed: dict[str, Placed], observation: Observation
     ) -> Ruling:
-        assert self._run is not None
+        assert self._child is not None
         ruling = rule(
             judged_as(self.task, expectation.case),
             expectation,
             placed,
             observation,
             deadline_s=self.deadline_s,
-            device=self._run.device,
+            device=self._child.device,
         )
         return without_return(ruling, self.candidate)
 
     def changed_later(self) -> tuple[Expectation, Hack] | None:
         """The last call and the verdict on it, if its memory has changed since it was right."""
-        if self._last is None or self._run is None:
+        if self._last is None or self._child is None:
             return None
         expectation, verdict = self._last
-        verdict = changed_later(self.seen(self._run.after_last()), verdict)
+        verdict = changed_later(self.seen(self._child.after_last()), verdict)
         return (expectation, verdict) if isinstance(verdict, Hack) else None
 
     def _note(self, observation: Observation, case: Case, around: Surroundings) -> None:
@@ -301,8 +301,8 @@ class CandidateSession:
     ) -> Observation:
         """Call the candidate on inputs too large to be sent; observe some rows of its results."""
         self.loaded()
-        assert self._run is not None
-        return self._run.call(
+        assert self._child is not None
+        return self._child.call(
             arguments,
             poison=poison_of(case, 0),
             rows=rows,
@@ -336,10 +336,10 @@ class CandidateSession:
             return observation
         return replace(observation, ended="raised")
 
-    def run(
+    def call_unjudged(
         self, case: Case, inputs: Inputs, *, poison: int = 0
     ) -> tuple[Observation, dict[str, Placed]]:
-        """Call the candidate on given inputs, without judging the outcome."""
+        """Call the candidate on given inputs."""
         laid = self.cache.layouts.of(self.task, case, inputs)
         self._last = None
         try:
@@ -347,8 +347,8 @@ class CandidateSession:
         except OutOfTime:
             return Observation(ended="timeout"), laid.placed
         self.loaded()
-        assert self._run is not None
-        observation = self._run.call(
+        assert self._child is not None
+        observation = self._child.call(
             laid.arguments, poison=poison_of(case, poison), deadline_s=deadline_s
         )
         return observation, laid.placed

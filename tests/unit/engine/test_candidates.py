@@ -357,8 +357,8 @@ def judged(runner):
 
         class Rehearsed(CandidateSession):
             @property
-            def session(self):
-                return Child(super().session)
+            def child(self):
+                return Child(super().child)
 
         evaluator = Evaluator(
             policy=Policy(),

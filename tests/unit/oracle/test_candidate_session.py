@@ -72,7 +72,7 @@ def test_a_call_can_have_other_surroundings():
 def test_given_inputs_are_run_and_not_judged():
     session = session_of(RELU, lambda call: call.tensors["x"] * 0)
     case = case_of(RELU)
-    observation, placed = session.run(case, materialize(RELU, case), poison=1)
+    observation, placed = session.call_unjudged(case, materialize(RELU, case), poison=1)
     assert observation.ended == "returned"
     assert list(placed) == ["x"]
     assert session.runner.calls[0].poison == poison_of(case, 1)

@@ -26,7 +26,7 @@ def rehearsed(answer, *, budget_s=5.0):
     """Which shapes were rehearsed in which configurations."""
     with session_of(RELU, right, rehearsal=answer) as session:
         session.call(session.cache.get(RELU, case_of(RELU)))
-        rehearse(session.session, SHAPES, budget_s=budget_s)
+        rehearse(session.child, SHAPES, budget_s=budget_s)
         return [(r.arguments[0].shape[0], r.config) for r in session.runner.rehearsed]
 
 

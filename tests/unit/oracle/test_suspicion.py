@@ -93,7 +93,7 @@ def test_the_second_round_of_a_suspect_decides():
 def test_calls_that_lost_their_child_are_told_of_once():
     made = session_of(RELU, right)
     made.loaded()
-    made.session.lost = 2
+    made.child.lost = 2
     attempt = None
     for event in evaluate_rounds(made, Plan(seed=7, cases=CASES)):
         attempt = getattr(event, "attempt", None)
