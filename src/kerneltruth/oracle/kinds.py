@@ -19,8 +19,6 @@ from kerneltruth.documents.case import Case
 from kerneltruth.oracle.obligations import Departure, layouts_departure, obligations_of
 from kerneltruth.tasks.spec import Task
 
-SPECIALS = ("nan_injected", "adversarial")
-
 
 class Kind(NamedTuple):
     """A kind within an obligation, by the obligation's key."""
@@ -67,8 +65,9 @@ def _kinds(task: Task, published: Case, largest: dict[str, int]) -> Iterator[Kin
     for recipe in recipes_of(task):
         if recipe != published.recipe and RECIPES[recipe].domain == "core":
             yield Kind("values", recipe)
-    for recipe in SPECIALS:
-        yield Kind("specials", recipe)
+    for recipe, declared in RECIPES.items():
+        if declared.domain == "extended":
+            yield Kind("specials", recipe)
     for symbol, size in largest.items():
         yield Kind("shapes", f"{symbol}={size}")
 
