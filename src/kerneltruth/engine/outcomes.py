@@ -24,6 +24,7 @@ from kerneltruth.documents.verdict import (
     VerdictWord,
 )
 from kerneltruth.engine.requests import STAGES
+from kerneltruth.oracle.outcome import line_of
 
 NOT_RUN: Final = "not_run"
 # Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
@@ -45,7 +46,7 @@ def call_stage(attempt: Attempt) -> StageRecord:
         and attempt.failed >= attempt.cases
     )
     if never_returned or isinstance(verdict, Infra | UnsupportedHere):
-        return StageRecord(outcome=verdict.word, detail=said(attempt))
+        return StageRecord(outcome=verdict.word, detail=line_of(verdict))
     return StageRecord(outcome="pass")
 
 
@@ -59,7 +60,7 @@ def exe_stage(attempt: Attempt, call: StageRecord) -> StageRecord:
         cases=attempt.cases,
         failed=attempt.failed,
         kind=UNSET if kind is None else kind,
-        detail=UNSET if kind is None else said(attempt),
+        detail=UNSET if kind is None else line_of(attempt.verdict),
     )
 
 
@@ -73,15 +74,6 @@ def stages_of(
         exe=exe_stage(attempt, call) if "exe" in wanted else UNSET,
         perf=UNSET if perf is None else perf,
     )
-
-
-def said(attempt: Attempt) -> str:
-    """Return a verdict's reason in one line."""
-    for name in ("detail", "reason", "error"):
-        text = getattr(attempt.verdict, name, None)
-        if text:
-            return str(text).splitlines()[0]
-    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +157,7 @@ def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None
         return "fail", WHEN_TIMED, _of_stages(stages, stages.perf.detail or "")
     if line.attempt:
         kind = getattr(line.attempt.verdict, "kind", None)
-        return line.attempt.verdict.word, kind, _of_stages(stages, said(line.attempt))
+        return line.attempt.verdict.word, kind, _of_stages(stages, line_of(line.attempt.verdict))
     outcome = stages.outcome("exe")
     word = stages.outcome("call") if outcome in (None, NOT_RUN) else outcome
     return word or NOT_RUN, None, _of_stages(stages, "")

@@ -49,6 +49,11 @@ def kind_of(verdict: Verdict) -> str:
 
 
 def detail_of(verdict: Verdict) -> str:
-    """What a verdict says of itself, in a line, without the name of an error."""
+    """What a verdict says of itself, in a line, without the name of an error; or else its word."""
+    return line_of(verdict, verdict.word)
+
+
+def line_of(verdict: Verdict, silent: str = "") -> str:
+    """The same; `silent` stands for nothing."""
     said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
-    return str(next(filter(None, said), verdict.word)).splitlines()[0]
+    return next((str(text).splitlines()[0] for text in said if text), silent)
