@@ -27,8 +27,8 @@ from kerneltruth.report.figures import (
     table,
     times,
     times_within,
-    visible,
 )
+from kerneltruth.report.harmless import visible
 
 KERNELS_SHOWN = 5
 MOVES_SHOWN = 6

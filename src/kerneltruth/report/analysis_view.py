@@ -38,8 +38,8 @@ from kerneltruth.report.figures import (
     stage_share,
     table,
     times_within,
-    visible,
 )
+from kerneltruth.report.harmless import visible
 from kerneltruth.report.survival_view import survival_parts
 
 # Break-downs shown by default; the others are in --json.

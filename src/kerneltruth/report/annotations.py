@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kerneltruth.report.figures import PLAIN_TORCH, visible
+from kerneltruth.report.figures import PLAIN_TORCH
+from kerneltruth.report.harmless import visible
 from kerneltruth.report.outcomes import JUnitSuite, Outcome
 
 _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}

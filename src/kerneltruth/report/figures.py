@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.estimates import EstimateRecord, GroupRecord, MethodRecord, RateRecord
+from kerneltruth.report.harmless import visible
 
 UNKNOWN = "-"
 # The note on a candidate that only calls PyTorch.
@@ -109,8 +110,3 @@ def pairs() -> Table:
 def several(count: int, noun: str) -> str:
     """Format a count and its noun, as `1 attempt` and `2 attempts`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def visible(text: str) -> str:
-    r"""Escape control characters in candidates' text, which a terminal would obey: `\x1b`."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

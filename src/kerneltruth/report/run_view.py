@@ -11,7 +11,8 @@ from rich.text import Text
 
 from kerneltruth.documents.runs import RunCandidate, RunDocument
 from kerneltruth.report.exit_codes import is_wrong
-from kerneltruth.report.figures import several, table, visible
+from kerneltruth.report.figures import several, table
+from kerneltruth.report.harmless import visible
 
 MOST_BROKEN = 20
 STATUSES = ("held", "broken", "refused", "not_tried")

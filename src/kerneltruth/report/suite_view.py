@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kerneltruth.documents.suites import ProofCounts, SuiteDocument, TimedSuiteDocument
-from kerneltruth.report.figures import table, visible
+from kerneltruth.report.figures import table
+from kerneltruth.report.harmless import visible
 
 COLUMNS = ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
 FLAGS_SHOWN = 3

@@ -10,7 +10,8 @@ from rich.text import Text
 from kerneltruth.documents.analysis import AnalyzeDocument
 from kerneltruth.documents.estimates import RateRecord
 from kerneltruth.documents.survival import SurvivalCurve
-from kerneltruth.report.figures import label, percent, share, share_within, table, visible
+from kerneltruth.report.figures import label, percent, share, share_within, table
+from kerneltruth.report.harmless import visible
 
 PROMISES = (
     "published: the benchmark's own inputs; core: what the prompt promises, and other sizes and "

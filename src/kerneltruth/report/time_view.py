@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
-from kerneltruth.report.figures import PLAIN_TORCH, visible
+from kerneltruth.report.figures import PLAIN_TORCH
+from kerneltruth.report.harmless import visible
 from kerneltruth.report.kernel_words import shares
 
 WIDTH = 41

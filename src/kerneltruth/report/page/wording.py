@@ -11,11 +11,8 @@ from collections.abc import Sequence
 
 from kerneltruth.analysis.groups import METHOD
 from kerneltruth.documents.estimates import EstimateRecord, RateRecord, Row
+from kerneltruth.report.harmless import HIDDEN
 
-# Characters that are invisible or that reverse text; their code points are shown instead.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MOST_LABEL = 160
 UNLABELLED = "unlabelled"
@@ -27,7 +24,7 @@ DASH = "\N{EN DASH}"
 def visible(text: str) -> str:
     """Spell out what cannot be seen in a candidate's text; replace half characters."""
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
-    return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+    return HIDDEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
 
 
 def shortened(text: str, most: int) -> str:
