@@ -23,7 +23,7 @@ TASKS = ("relu", "softmax", "layer_norm", "gelu", "sum", "add")
 
 
 def timed(task: str, budget_s: float) -> list[tuple[float, float, float, str]]:
-    """Of each shape the ratio, its interval and the word."""
+    """Return the ratio of each shape, its interval and its outcome."""
     source = eager_of(find(task))
     assert source is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -55,10 +55,10 @@ def main() -> int:
         holds = sum(low <= 1 <= high for _, low, high, _ in found)
         words = [word for *_, word in found]
         ratios = [ratio for ratio, *_ in found]
-        told = len(words) - words.count("tie")
-        rows.append((task, len(found), f"{min(ratios):.2f} to {max(ratios):.2f}", holds, told))
+        decided = len(words) - words.count("tie")
+        rows.append((task, len(found), f"{min(ratios):.2f} to {max(ratios):.2f}", holds, decided))
         total, inside = total + len(found), inside + holds
-        wrong += told
+        wrong += decided
     heads = ("task", "shapes timed", "ratios", "contain 1", "not called tie")
     lines = [
         f"{total} ratios of a function to itself; {inside} intervals contain 1, {wrong} are not "
