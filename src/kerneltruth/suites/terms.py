@@ -1,4 +1,4 @@
-"""What a contract makes of a task: which obligations decide, and the sentences that say so."""
+"""What a suite's benchmark promises and demands, and which obligations that lets decide."""
 
 from __future__ import annotations
 
