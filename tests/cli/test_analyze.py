@@ -296,6 +296,15 @@ def test_the_requested_rates_are_shown(kt, run):
     assert "By method\n" not in ran.out
 
 
+def test_answers_that_were_only_partly_tried_in_a_dtype_are_counted(kt, tmp_path):
+    lines = [line("t0", "Math", "one_shot", True, sample=n) for n in range(3)]
+    for some in lines[:2]:
+        some["attempt"]["dtypes"] = {"float32": {"cases": 2, "returned": 2, "failed": 0}}
+    ran = kt("analyze", write(tmp_path / "run", lines), "--by", "dtype")
+    said = "2 answers only partly tried in a dtype, whose share therefore has a lower and an upper"
+    assert said in " ".join(ran.out.split())
+
+
 def test_the_last_round_counts_on_request(kt, run):
     lines = [line("t1", "Math", "refine", t == 0, sample=0, turn=t) for t in range(2)]
     other = write(run.parent / "other", lines)

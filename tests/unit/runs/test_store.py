@@ -423,7 +423,8 @@ def chained(run):
 def test_a_line_that_is_changed_added_or_left_out_is_noticed(run, change, number):
     path = run.path / "results.jsonl"
     path.write_text("".join(change(chained(run))))
-    with pytest.raises(UserError, match=f"line {number} was changed or added after"):
+    says = f"line {number} was changed or added after .*, or an earlier line was removed; restore"
+    with pytest.raises(UserError, match=says):
         RunStore.open(run.path, keep=dict)
 
 
