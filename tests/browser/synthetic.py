@@ -51,7 +51,7 @@ HOSTILE = (
     "]]>{{ 7*7 }}{% raw %}${7*7}",
     "javascript:window.pwned=5",
     "\u2028\u2029line\u2028separators",
-    "\u202egnp.exe\u202c\u200b\x00\x1b[31mred\x07",
+    "\u202egnp.exe\u202c\u200b\U000e0041\x00\x1b[31mred\x07",
     '" onmouseover=window.pwned=6 x="',
     "</textarea></style></title><svg onload=window.pwned=7>",
     "\ud800lone surrogate",

@@ -34,7 +34,7 @@ def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
         "</script><script>window.pwned = 2</script>",
         '<img src=x onerror="window.pwned = 3">',
         "]]>{{ 7*7 }}{% raw %}${7*7}",
-        "<U+202E>gnp.exe<U+202C><U+200B><U+0000><U+001B>[31mred<U+0007>",
+        "<U+202E>gnp.exe<U+202C><U+200B><U+E0041><U+0000><U+001B>[31mred<U+0007>",
         "<U+2028><U+2029>line<U+2028>separators",
     ],
 )

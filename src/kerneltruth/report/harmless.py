@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-# Control characters except line ends and tabs, invisible ones, writing directions, unpaired
-# surrogates.
+# Control characters except line ends and tabs, invisible ones and tags, writing directions,
+# unpaired surrogates.
 HIDDEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069"
-    r"\ufeff\ud800-\udfff]"
+    r"\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kerneltruth.report.harmless import harmless, visible
 
-OBEYED = "a\x1b[2Jb\x9bc\u202ed\ud800e\u200bf\xadg"
-SPELT_OUT = r"a\x1b[2Jb\x9bc\u202ed\ud800e\u200bf\xadg"
+OBEYED = "a\x1b[2Jb\x9bc\u202ed\ud800e\u200bf\xadg\U000e0041h"
+SPELT_OUT = r"a\x1b[2Jb\x9bc\u202ed\ud800e\u200bf\xadg\U000e0041h"
 
 
 def test_what_a_terminal_obeys_or_nobody_sees_is_spelt_out():

@@ -22,12 +22,12 @@ function svg(tag, attributes, ...children) {
 }
 
 // What cannot be seen, or turns text around, is spelt out; as visible() in report/page/wording.py.
-const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const HALF = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function visible(text) {
   return text.replace(HALF, "\ufffd").replace(UNSEEN, (found) =>
-    `<U+${found.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
+    `<U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
 }
 
 // As breakable() in report/html.py.
