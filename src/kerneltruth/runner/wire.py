@@ -120,7 +120,9 @@ def decode(
     try:
         message = _unpack(json.loads(header), _Payload(payload))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-        raise ProtocolError(f"malformed message: {error}") from error
+        # It may quote what was sent.
+        quoted = str(error).encode("unicode_escape").decode("ascii")
+        raise ProtocolError(f"malformed message: {quoted}") from error
     if not isinstance(message, Message):
         raise ProtocolError(f"{type(message).__name__} is not a message")
     return message

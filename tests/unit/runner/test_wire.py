@@ -225,6 +225,15 @@ def test_a_malformed_header_is_refused(value):
     assert refused(struct.pack("<4sHIQ", MAGIC, VERSION, len(header), 0) + header)
 
 
+def test_what_is_quoted_of_a_message_stays_in_one_line():
+    sent = {"~kind": "Observation", "ended": "returned", "\n\x1b[31m": 1}
+    header = json.dumps(sent).encode()
+    data = struct.pack("<4sHIQ", MAGIC, VERSION, len(header), 0) + header
+    with pytest.raises(ProtocolError, match="malformed") as caught:
+        decode(io.BytesIO(data).read, limit=2**20)
+    assert str(caught.value).isprintable()
+
+
 def test_contents_are_taken_once_and_in_order():
     data = encode(shown(bytes(8)))
     twice = data.replace(b'"buffers": {}', b'"buffers": {"x": {"~bytes": [0, 8]}}')
