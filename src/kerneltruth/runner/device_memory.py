@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -119,22 +120,38 @@ def why_not(device: str) -> str | None:
 
     It is tried once, in processes of its own.
     """
-    level = levels.chosen(device=device)
-    environment = zygote_environment(interpret=False, hide_cuda=False)
     try:
-        ran = subprocess.run(
-            [*_command(device), "--try", level],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_TRY_S,
-            check=True,
-        )
-    except subprocess.CalledProcessError as error:
-        return error.stderr.strip().rpartition("\n")[2] or f"exit code {error.returncode}"
-    except (OSError, subprocess.SubprocessError) as error:
+        trial = _trial(device, os.getpid())
+        said, errors = trial.communicate(timeout=_TRY_S)
+    except subprocess.TimeoutExpired:
+        trial.kill()
+        trial.communicate()
+        return f"it was not tried: that took more than {_TRY_S:.0f} s"
+    except OSError as error:
         return f"it was not tried: {error}"
-    return ran.stdout.strip() or None
+    if trial.returncode:
+        return errors.strip().rpartition("\n")[2] or f"exit code {trial.returncode}"
+    return said.strip() or None
+
+
+def begin_trial(device: str) -> None:
+    """Begin what `why_not` waits for, and return at once: a device takes seconds to wake."""
+    # What fails here is said there.
+    with contextlib.suppress(OSError):
+        _trial(device, os.getpid())
+
+
+@functools.cache
+def _trial(device: str, by: int) -> subprocess.Popen[str]:
+    """Begin to try it; a forked process cannot wait for a trial that its parent began."""
+    return subprocess.Popen(
+        [*_command(device), "--try", levels.chosen(device=device)],
+        env=zygote_environment(interpret=False, hide_cuda=False),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 class DeviceMemories:

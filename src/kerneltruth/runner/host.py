@@ -20,7 +20,7 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child_request import ChildRequest
 from kerneltruth.runner.containment import Level, levels
-from kerneltruth.runner.device_memory import DeviceMemories
+from kerneltruth.runner.device_memory import DeviceMemories, begin_trial
 from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.helper_process import HelperLost
 from kerneltruth.runner.kept_memory import KeptHostMemory, KeptMemory
@@ -89,6 +89,7 @@ class Runner:
         for mode in modes:
             self._zygote(mode)
             if self.device != "cpu" and mode == "run":
+                begin_trial(self.device)
                 self._of_device.start()
 
     def versions(self) -> dict[str, str]:
