@@ -198,7 +198,8 @@ class Report:
 def _lines(report: Report) -> list[str]:
     document = report.document
     kind = f" ({report.kind})" if report.kind else ""
-    lines = [f"{report.name}: {report.verdict}{kind} for {report.task or 'no task'}"]
+    plain = ", torch-only" if document.torch_only else ""
+    lines = [f"{report.name}: {report.verdict}{kind} for {report.task or 'no task'}{plain}"]
     said = dict.fromkeys(s.strip() for s in (report.detail, report.explanation) if s.strip())
     lines += [f"  {line}" for text in said for line in text.splitlines()]
     if document.failing_summary:
@@ -207,9 +208,10 @@ def _lines(report: Report) -> list[str]:
         lines.append(f"  smallest: {document.minimal_summary}")
     if document.minimal_shown:
         lines.append(f"  {document.minimal_shown}")
-    broken = [key for key, entry in report.profile.items() if entry.status == "broken"]
+    broken = [k for k, e in report.profile.items() if e.status == "broken" and e.decisive]
     if broken:
         lines.append(f"  breaks {', '.join(broken)}")
+    lines += [f"  hazard: {hazard}" for hazard in report.hazards]
     lines.append(f"  {report.cases} cases, {report.failed} failed, seed {report.seed}")
     return lines
 

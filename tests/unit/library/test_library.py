@@ -281,6 +281,28 @@ def test_assert_correct_raises_with_the_finding():
         kt.assert_correct(CLIPPED, task="relu", **FEW)
 
     assert caught.value.report.kind == "value"
+    assert "  breaks published\n" in str(caught.value)
+
+
+FLAT = """
+import torch
+
+def relu(x):
+    return x if not x.is_contiguous() else x.clamp(min=0)
+"""
+
+
+def test_a_report_in_words_tells_what_decides_from_hazards():
+    assert str(kt.check(RIGHT, task="relu", **FEW)).splitlines() == [
+        "<source>: pass for relu, torch-only",
+        "  8 cases, 0 failed, seed 3",
+    ]
+
+    lines = str(kt.check(FLAT, task="relu", device="cpu", cases=48, seed=3)).splitlines()
+
+    assert lines[0] == "<source>: pass for relu, torch-only"
+    assert lines[1].startswith("  hazard: silently wrong")
+    assert not any("breaks" in line for line in lines)
 
 
 def test_assert_correct_says_why_there_is_no_judgement():
