@@ -14,6 +14,7 @@ from kerneltruth.analysis.intervals import CONFIDENCE
 from kerneltruth.analysis.results import Result
 from kerneltruth.documents.effects import ComplexityRecord
 from kerneltruth.documents.estimates import CorrelationRecord
+from kerneltruth.documents.facts import REFERENCE_NUMBERS
 
 Floats = NDArray[np.float64]
 
@@ -57,15 +58,12 @@ def mean_ranks(values: Floats) -> Floats:
     return np.asarray((last - (counts - 1) / 2)[inverse], dtype=np.float64)
 
 
-PROXIES = ("lines", "operators", "parameters", "flops")
-
-
 def complexity(
     answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]]
 ) -> tuple[ComplexityRecord, ...]:
     """Correlate proxies with failure over tasks; no row where no task has facts.
 
-    A proxy is a number of each task's reference: its lines, operators, parameters and flops.
+    A proxy is a number of each task's reference (`REFERENCE_NUMBERS`).
     """
     failures = {}
     for task, own in by_task(r for r in answers if r.judged).items():
@@ -75,7 +73,7 @@ def complexity(
             sum(not r.correct for r in own) / count,
         )
     rows = []
-    for proxy in PROXIES:
+    for proxy in REFERENCE_NUMBERS:
         known = [t for t in sorted(failures) if proxy in facts.get(t, {})]
         if not known:
             continue

@@ -136,6 +136,10 @@ class DoctorDocument(Model, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
+# Numbers of a reference that a run records.
+REFERENCE_NUMBERS = ("lines", "operators", "parameters", "flops", "maintainability")
+
+
 class ReferenceRecord(Stored, frozen=True, kw_only=True):
     """A run's record of a task: numbers of its reference, and the dtypes that are tried."""
 
@@ -143,12 +147,13 @@ class ReferenceRecord(Stored, frozen=True, kw_only=True):
     operators: int | UnsetType = UNSET
     parameters: int | UnsetType = UNSET
     flops: Number | UnsetType = UNSET
+    maintainability: Number | UnsetType = UNSET
     dtypes: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> dict[str, float]:
         """The numbers that are known, by name."""
-        named = {n: getattr(self, n) for n in ("lines", "operators", "parameters", "flops")}
+        named = {n: getattr(self, n) for n in REFERENCE_NUMBERS}
         return {name: float(value) for name, value in named.items() if value is not UNSET}
 
 

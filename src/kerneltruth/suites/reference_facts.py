@@ -1,4 +1,4 @@
-"""Measure how complex a task's reference is: its lines, operators, parameters and flops.
+"""Measure how complex a task's reference is: its lines, operators, parameters, flops and more.
 
 Read from the declaration and the source of the reference, with the functions of its own package
 that it calls; nothing runs. A foreign task's reference runs in a child, and its source is not only
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -37,10 +38,13 @@ class ReferenceFacts:
         operators: calls, and arithmetic and comparison operators.
         parameters: of the call: tensors, lists of them, and attributes.
         flops: at the shape of a one-shape benchmark; 0 if it only moves data.
+        maintainability: radon's index of the code, from 0 to 100 at best; unknown without radon,
+            which comes with the extra `study`.
     """
 
     lines: int | None
     operators: int | None
+    maintainability: float | None
     parameters: int
     flops: float | None
 
@@ -49,8 +53,9 @@ def facts_of(task: Task) -> ReferenceFacts:
     """Return the facts of one task's reference."""
     code = None if task.foreign else _code_of(task.reference)
     return ReferenceFacts(
-        lines=None if code is None else code[0],
-        operators=None if code is None else code[1],
+        lines=None if code is None else code.lines,
+        operators=None if code is None else code.operators,
+        maintainability=None if code is None else code.maintainability,
         parameters=len(task.call_order()),
         flops=_flops(task),
     )
@@ -87,12 +92,19 @@ def _flops(task: Task) -> float | None:
         return None
 
 
-def _code_of(reference: Callable[..., Any]) -> tuple[int, int] | None:
-    """Count lines and operators of a reference and its helpers, each helper once."""
+@dataclass(frozen=True, slots=True)
+class _Code:
+    lines: int
+    operators: int
+    maintainability: float | None
+
+
+def _code_of(reference: Callable[..., Any]) -> _Code | None:
+    """Measure the code of a reference and its helpers, each helper once."""
     function = _plain(reference)
     if function is None:
         # torch's own function, passed as it is.
-        return 1, 1
+        return _Code(1, 1, None)
     seen: dict[FunctionType, Function] = {}
     waiting = [function]
     while waiting:
@@ -105,8 +117,21 @@ def _code_of(reference: Callable[..., Any]) -> tuple[int, int] | None:
         seen[now] = node
         waiting += _helpers(now, node)
     helpers = {f.__name__ for f in seen}
-    lines = sum(_lines(node) for node in seen.values())
-    return lines, sum(_operators(node, helpers) for node in seen.values())
+    return _Code(
+        sum(_lines(node) for node in seen.values()),
+        sum(_operators(node, helpers) for node in seen.values()),
+        _maintainability(seen.values()),
+    )
+
+
+def _maintainability(nodes: Iterable[Function]) -> float | None:
+    """The index as Visual Studio scales it, without radon's reward for comments."""
+    try:
+        metrics = importlib.import_module("radon.metrics")
+    except ImportError:
+        return None
+    text = "\n\n".join(ast.unparse(node) for node in nodes)
+    return round(float(metrics.mi_visit(text, multi=False)), 2)
 
 
 def _plain(reference: Any) -> FunctionType | None:

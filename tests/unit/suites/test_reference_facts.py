@@ -1,5 +1,7 @@
 """Complexity of references, read from their declarations."""
 
+import sys
+
 import pytest
 import torch
 
@@ -35,6 +37,12 @@ def _long(x, alpha):
     ).clamp(min=len("ab"))
 
 
+def _commented(x, alpha):
+    # Two lines that say
+    # what everyone sees.
+    return torch.relu(x) + alpha
+
+
 def test_lines_are_of_code_and_operators_of_tensors():
     facts = facts_of(declared(_long))
     # The head, the product, and the call from its first line to its last.
@@ -42,6 +50,21 @@ def test_lines_are_of_code_and_operators_of_tensors():
     # Negation, product, where, comparison, exp, clamp; not `len`, which is Python's.
     assert facts.operators == 6
     assert (facts.parameters, facts.flops) == (2, 60.0)
+
+
+def test_code_that_branches_is_less_maintainable_by_radon_and_comments_are_no_merit():
+    plain = facts_of(declared(lambda x, alpha: torch.relu(x) + alpha)).maintainability
+
+    assert 0 < facts_of(declared(_long)).maintainability < plain <= 100
+    assert facts_of(declared(_commented)).maintainability == plain
+
+
+def test_without_radon_maintainability_is_unknown(monkeypatch):
+    monkeypatch.setitem(sys.modules, "radon.metrics", None)
+
+    facts = facts_of(declared(_long))
+
+    assert (facts.maintainability, facts.lines) == (None, 7)
 
 
 def test_a_lambda_is_found_in_its_declaration():
