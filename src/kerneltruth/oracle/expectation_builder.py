@@ -21,7 +21,7 @@ from kerneltruth.oracle.expectation import Expectation, expected_outputs
 from kerneltruth.oracle.gradients import judged_as
 from kerneltruth.oracle.recent import Recent, tensor_bytes
 from kerneltruth.oracle.reference import quietly
-from kerneltruth.oracle.right_results import all_right_results, few_right_results
+from kerneltruth.oracle.right_results import all_right_results, few_right_results, unsteady
 from kerneltruth.oracle.ties import with_ties
 from kerneltruth.tasks.spec import Task
 
@@ -74,7 +74,8 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
         inputs = with_out(inputs, only.shape, only.promised_dtype, case.seed)
     expected = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
     # Decoys of a large output take as long as its evaluations.
-    return expected if made.few else replace(expected, unrefereeable=_passed_decoy(task, expected))
+    why = unsteady(made) if made.few else _passed_decoy(task, expected)
+    return replace(expected, unrefereeable=why)
 
 
 def _passed_decoy(task: Task, made: Expectation) -> str | None:

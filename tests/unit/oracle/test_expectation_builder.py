@@ -140,3 +140,24 @@ def test_partial_sums_that_overflow_settle_nothing_however_large_the_inputs(colu
 def test_the_digest_of_a_single_element_does_not_depend_on_its_stride():
     strided = torch.tensor([[3 + 1j]], dtype=torch.complex64).real
     assert tensors_digest((strided,)) == tensors_digest((torch.tensor([[3.0]]),))
+
+
+@pytest.mark.parametrize(
+    ("strayed", "why"),
+    [
+        (0.05, None),
+        (
+            0.5,
+            "right results differ by 50% of the largest element, so a few of them bound no others",
+        ),
+        (float("nan"), None),
+    ],
+)
+def test_a_few_right_results_that_differ_much_are_no_bound_of_others(strayed, why):
+    def with_spread(given, **_):
+        truth = torch.full((3, 5), 2.0, dtype=torch.float64)
+        spread = torch.zeros_like(truth)
+        spread[1, 2] = 2 * strayed
+        return (truth,), (spread,)
+
+    assert expected(replace(RELU, with_spread=with_spread)).unrefereeable == why
