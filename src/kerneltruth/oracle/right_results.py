@@ -35,9 +35,6 @@ MOVED_ULPS = 2.0
 _SCATTERING = 2654435761
 # How much wider a bound of few evaluations is; the spread of all of them is a few times larger.
 SLACK = 4.0
-# Where right results differ by this share of an output's largest element, as those of a recurrence
-# that doubles an error in each step, a few of them say little of the others.
-UNSTEADY = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -222,26 +219,3 @@ def count_elements(inputs: Inputs, outputs: Sequence[torch.Tensor]) -> int:
     """Elements of all inputs and outputs."""
     given = (t for t in inputs.tensors.values() if t is not None)
     return sum(t.numel() for t in (*given, *outputs))
-
-
-def unsteady(made: RightResults) -> str | None:
-    """Say how far right results stray from the reference, where few of them bound no others."""
-    for index, truth in enumerate(made.truth):
-        for implementation in made.implementations:
-            other = implementation.outputs[index]
-            if not truth.is_floating_point() or other.shape != truth.shape:
-                continue
-            largest, strayed = _largest(truth), _largest(other.to(torch.float64) - truth)
-            if strayed > UNSTEADY * largest:
-                share = f"{strayed / largest:.0%} of" if largest else "more than"
-                return (
-                    f"right results differ by {share} the largest element, so a few of them bound "
-                    "no others"
-                )
-    return None
-
-
-def _largest(values: torch.Tensor) -> float:
-    """The largest magnitude of the finite values; 0 without one."""
-    found = values.abs()
-    return float(torch.where(torch.isfinite(found), found, 0.0).amax()) if found.numel() else 0.0
