@@ -71,6 +71,10 @@ def silent():
         return f"nothing wrong was seen, but this script alone cannot rule out {KIND}"
     if FOUND_ON != "cpu" and DEVICE == "cpu":
         return f"it was found on {FOUND_ON}, and nothing wrong shows on the CPU"
+    # <interpreter>
+    if DEVICE == "cpu" and hashlib.sha256(CANDIDATE.encode()).hexdigest() == AS_FOUND:
+        return "the kernel is as it was found; Triton's interpreter differs from a GPU: use one"
+    # </interpreter>
     if not all(spec["judged"] for spec in EXPECTED):
         return "only kerneltruth can judge what it returned: replay the finding"
     return None

@@ -20,6 +20,9 @@ import traceback
 # <pretrained>
 import copy
 # </pretrained>
+# <interpreter>
+import hashlib
+# </interpreter>
 # <packed>
 import base64
 import zlib

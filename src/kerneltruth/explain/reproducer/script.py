@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import torch
 from torch import Tensor
@@ -77,6 +78,7 @@ class ScriptData:
         lists: the members of each list of tensors.
         gradients: the inputs whose gradients are judged.
         models: the small models that stand for those that a call names; stated if there are any.
+        as_found: sha256 of the source, by which an edited one is told; stated of Triton kernels.
     """
 
     case: str
@@ -97,11 +99,12 @@ class ScriptData:
     gradients: list[str]
     notes: list[str]
     models: dict[str, ModelConfig]
+    as_found: str
 
     def lines(self) -> Iterator[str]:
         """Yield the assignments."""
         for name, value in by_name(self).items():
-            if name != "models" or value:
+            if name not in ("models", "as_found") or value:
                 yield f"{name.upper()} = {as_python(value)}"
 
 
@@ -150,6 +153,7 @@ def script(
         gradients=[s.name for s in differentiated(task, case)] if backward else [],
         notes=_notes(expectation),
         models=_models(task, expectation),
+        as_found=sha256(candidate.source.encode()).hexdigest() if _is_triton(candidate) else "",
     )
     return "\n".join(
         (
@@ -179,7 +183,7 @@ def needed(candidate: Candidate, data: ScriptData) -> frozenset[str]:
         "complex": any("complex" in t.dtype for t in written)
         or any("complex" in o.output_dtype for o in data.expected),
         "gradients": bool(data.gradients),
-        "interpreter": "triton" in candidate.source,
+        "interpreter": _is_triton(candidate),
         "model": model,
         "optimizer": any(n.startswith("_gradients_of_") for n in data.arguments),
         "other_values": data.kind == "kept_state",
@@ -189,6 +193,10 @@ def needed(candidate: Candidate, data: ScriptData) -> frozenset[str]:
         "values": model or data.kind == "kept_state",
     }
     return frozenset(name for name, is_needed in found.items() if is_needed)
+
+
+def _is_triton(candidate: Candidate) -> bool:
+    return "triton" in candidate.source
 
 
 def body(parts: frozenset[str]) -> str:
