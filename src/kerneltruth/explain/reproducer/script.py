@@ -78,7 +78,7 @@ class ScriptData:
         lists: the members of each list of tensors.
         gradients: the inputs whose gradients are judged.
         models: the small models that stand for those that a call names; stated if there are any.
-        as_found: sha256 of the source, by which an edited one is told; stated of Triton kernels.
+        as_found: sha256 of the source, where it is Triton; an edited source has another.
     """
 
     case: str

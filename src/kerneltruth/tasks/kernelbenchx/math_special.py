@@ -19,7 +19,7 @@ _LANCZOS = (
     *(-176.61502916214059, 12.507343278686905, -0.13857109526572012),
     *(9.9843695780195716e-6, 1.5056327351493116e-7),
 )
-# Of J1: above and below the line up to 8, and of the cosine and the sine from there on.
+# Coefficients for J1: above and below the line up to 8, of cosine and sine from there on.
 _NEAR_ABOVE = (
     *(72362614232.0, -7895059235.0, 242396853.1),
     *(-2972611.439, 15704.4826, -30.16036606),
@@ -94,7 +94,9 @@ def _gammaln_by_lanczos(input: Tensor) -> Tensor:
     Its terms cancel at 1 and 2, where it is off by some ulps of 1 and not of the result.
     """
     x = torch.where(input < 0.5, 1 - input, input)
-    total = _LANCZOS[0] + sum(c / (x + k) for k, c in enumerate(_LANCZOS[1:]))
+    total = torch.full_like(x, _LANCZOS[0])
+    for k, coefficient in enumerate(_LANCZOS[1:]):
+        total = total + coefficient / (x + k)
     shifted = x + 6.5
     found = 0.5 * math.log(2 * math.pi) + (x - 0.5) * torch.log(shifted) - shifted
     found = found + torch.log(total)
