@@ -226,7 +226,7 @@ def test_an_error_in_a_suite_of_this_package_is_not_the_users(candidate):
 NARROW = (
     SUITE
     + """
-    def control(self, name):
+    def own_function(self, name):
         from kerneltruth.runner.candidate import read_candidate
         source = "def twice(x):\\n    return x * 2 if x.is_contiguous() else x * 3\\n"
         return read_candidate(source, "twice.py", task_names=("twice",), task="twice")

@@ -34,7 +34,7 @@ from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.languages import TRITON_COMPILES
-from kerneltruth.suites.pytorch import control_of
+from kerneltruth.suites.pytorch import unaided_function
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
@@ -185,7 +185,7 @@ class Evaluator:
             cache_root=cache_root,
         )
         self.cache = ExpectationCache(policy)
-        self.eager_checks = EagerChecks(self.runner, self.cache, control_of)
+        self.eager_checks = EagerChecks(self.runner, self.cache, unaided_function)
         self.draws = DrawCache()
 
     def start(self) -> None:

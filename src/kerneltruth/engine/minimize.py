@@ -24,7 +24,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import write_whole
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.suites.origin import for_findings
-from kerneltruth.suites.pytorch import control_of
+from kerneltruth.suites.pytorch import unaided_function
 from kerneltruth.tasks.registry import find
 
 SECONDS = 120.0
@@ -83,7 +83,7 @@ def _find_smallest(runner: Runner, finding: Finding, request: MinimizeRequest) -
         runner,
         cache,
         deadline_s=request.deadline_s,
-        eager_checks=EagerChecks(runner, cache, control_of),
+        eager_checks=EagerChecks(runner, cache, unaided_function),
     ) as session:
         verdict = _failing(session, finding, request.path)
         failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)

@@ -283,9 +283,9 @@ class SuiteTasks(OpenTasks):
         """Return the known facts of each task, by name."""
         return dict(self._listed)
 
-    def control(self, task: Task) -> Candidate:
+    def own_function(self, task: Task) -> Candidate:
         """Return the suite's own right candidate, or else the task's reference."""
-        given = self.suite.control(task.name)
+        given = self.suite.own_function(task.name)
         if given is not None:
             return replace(given, trusted=True)
         source = (

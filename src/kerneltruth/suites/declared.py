@@ -74,7 +74,7 @@ class DeclaredTasks(Suite):
         """Return the tasks, each with the hash of the file."""
         return (replace(Listed.of(task), sha256=self.sha256) for task in self._tasks)
 
-    def control(self, name: str) -> Candidate:
+    def own_function(self, name: str) -> Candidate:
         """Return the reference as a candidate, the eager baseline of a task."""
         entry = next(task.entry for task in self._tasks if task.name == name)
         given = ", ".join(map(repr, (str(self.path.absolute()), self._source, name)))

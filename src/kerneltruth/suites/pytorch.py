@@ -11,7 +11,7 @@ from kerneltruth.tasks.registry import eager_modules
 from kerneltruth.tasks.spec import Task
 
 
-def control_of(task: Task) -> Candidate | None:
+def unaided_function(task: Task) -> Candidate | None:
     """Return the code that a PyTorch user would write for the task, with PyTorch's own faults."""
     return eager_of(task, unaided=True) or own_function(task)
 
@@ -19,7 +19,7 @@ def control_of(task: Task) -> Candidate | None:
 def own_function(task: Task) -> Candidate | None:
     """Return an open suite's own right candidate: its program, or the task's reference."""
     suite = open_tasks(task.suite)
-    return None if suite is None else suite.control(task)
+    return None if suite is None else suite.own_function(task)
 
 
 def eager_of(task: Task, *, unaided: bool = False) -> Candidate | None:

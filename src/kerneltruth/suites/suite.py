@@ -119,7 +119,7 @@ class Suite(Protocol):
         """Make the task of that name, which may take seconds."""
         return next(t for t in self.tasks() if t.name == name)
 
-    def control(self, name: str) -> Candidate | None:
+    def own_function(self, name: str) -> Candidate | None:
         """Return what its author considers correct: plain PyTorch, or another known program.
 
         None stands for the task's reference. `audit` proves the task with it, and `time` times it

@@ -96,7 +96,7 @@ def test_the_reference_is_evaluated_in_float64_in_a_child(opened):
 def test_a_definitions_own_reference_is_a_candidate_that_passes(opened, runner, definition):
     data_set = opened(definition)
     task = data_set[f"flashinfer/{definition['name']}"]
-    own = data_set.control(task)
+    own = data_set.own_function(task)
     with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
         *_, last = evaluate_cases(session, Plan(cases=4, compile=False))
     assert isinstance(last, AttemptEnded)
@@ -119,7 +119,7 @@ def test_what_overflows_in_half_precision_alone_is_wrong(opened, runner):
     }
     data_set = opened(squares)
     task = data_set["flashinfer/squares"]
-    own = data_set.control(task)
+    own = data_set.own_function(task)
     plan = Plan(cases=32, compile=False, deadline_s=20.0)
     with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
         *_, last = evaluate_cases(session, plan)

@@ -83,7 +83,7 @@ class DataSet(Suite):
         """Make the task of a definition."""
         return task_of(self.definitions[name], self._workloads.get(name, ()), self._runner)
 
-    def control(self, name: str) -> Candidate:
+    def own_function(self, name: str) -> Candidate:
         """Return a definition's reference as a candidate: the peer's speedups compare with it."""
         definition = self.definitions[name]
         return Candidate(

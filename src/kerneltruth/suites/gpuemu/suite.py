@@ -15,7 +15,7 @@ from kerneltruth.suites.gpuemu.corpus import (
     read_corpus,
     read_kernel,
 )
-from kerneltruth.suites.gpuemu.task import SUITE, control_of, kernels_source, said_of, task_of
+from kerneltruth.suites.gpuemu.task import SUITE, kernels_source, own_function_of, said_of, task_of
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Read, Submission
 from kerneltruth.suites.suite import Opening, Suite
@@ -68,9 +68,9 @@ class Gpuemu(Suite):
         """Make the task of a control; its reference runs a few times."""
         return task_of(self._controls[name], self._runner)
 
-    def control(self, name: str) -> Candidate:
+    def own_function(self, name: str) -> Candidate:
         """Return the reference as a candidate."""
-        return control_of(self._controls[name])
+        return own_function_of(self._controls[name])
 
     def submission(self, file: Path, source: str, task: str | None = None) -> Submission | None:
         """Return the kernel in a file of the corpus, with a function that takes tensors."""

@@ -41,7 +41,7 @@ def _program(kernel: CorpusKernel, ending: str = "", entry: str = "answer") -> C
     )
 
 
-def control_of(kernel: CorpusKernel) -> Candidate:
+def own_function_of(kernel: CorpusKernel) -> Candidate:
     """Return the reference as a candidate for its task."""
     given, entry = kernel.meta.input_names, kernel.meta.name
     named = ", ".join(f"{name}={name}.cpu()" for name in given)

@@ -161,7 +161,7 @@ class KernelBench(Suite):
                 rank=p.number,
             )
 
-    def control(self, name: str) -> Candidate:
+    def own_function(self, name: str) -> Candidate:
         """Return the problem's own model or function as a candidate."""
         problem = self.problems[name]
         return Candidate(

@@ -142,7 +142,7 @@ def candidate(source):
 def test_a_problems_own_model_passes(runner, made, source):
     suite, task = made(source)
     assert task.unrefereeable is None
-    attempt = attempt_of(runner, task, suite.control("level1/1"))
+    attempt = attempt_of(runner, task, suite.own_function("level1/1"))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
     assert attempt.cases == 10
 
@@ -152,7 +152,7 @@ def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, 
     asks = 'torch.rand(n, m, device="cuda", dtype=torch.float16), torch.rand(n, m).double()'
     suite, task = made(function("return a0 * a1", asks).replace("a0, a1, a2", "a0, a1"))
     assert [o.dtype for o in task.outputs] == ["same"]
-    attempt = attempt_of(runner, task, suite.control("level1/1"), cases=6)
+    attempt = attempt_of(runner, task, suite.own_function("level1/1"), cases=6)
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 
@@ -456,7 +456,9 @@ def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
     suite, task = made(NARROW)
     plan = Plan(cases=4, compile=False, dtypes=("float16",))
     cache = ExpectationCache(Policy())
-    with CandidateSession(task, suite.control("level1/1"), runner, cache, deadline_s=20) as session:
+    with CandidateSession(
+        task, suite.own_function("level1/1"), runner, cache, deadline_s=20
+    ) as session:
         *judged, last = evaluate_cases(session, plan)
     assert last.attempt.failed == 0
     verdicts = {type(event.judgement.verdict) for event in judged}

@@ -121,7 +121,7 @@ def test_half_precision_also_uses_the_devices_results(made, runner, device, dtyp
 @pytest.mark.slow
 def test_a_model_is_judged_with_references_from_the_device(made, runner):
     suite, task = made(LARGE)
-    attempt = attempt_of(runner, task, suite.control("level1/1"), 1)
+    attempt = attempt_of(runner, task, suite.own_function("level1/1"), 1)
     assert attempt.profile["published"].status == "held", attempt
     wrong = new(LARGE, ("self.layer(x))", "self.layer(x)) * 1.05"))
     assert isinstance(attempt_of(runner, task, wrong, 1).verdict, Failed)
@@ -145,7 +145,7 @@ def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner):
     """In the others, too, they would take most of an audit's time."""
     suite, task = made(LARGE)
     cache = Watched(Policy())
-    prove(task, suite.control("level1/1"), runner, cache, plan=Plan(cases=2))
+    prove(task, suite.own_function("level1/1"), runner, cache, plan=Plan(cases=2))
     own = {d: [c.settings[SIZES] == FILE for c in cases] for d, cases in cache.cases.items()}
     assert {d: whether[:2] for d, whether in own.items()} == {
         "float32": [True, False],

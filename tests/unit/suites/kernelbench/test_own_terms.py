@@ -40,7 +40,7 @@ def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
     assert task.beyond({MODE: "training"}) is None
     for mode in ("evaluation", UPDATED):
         assert task.beyond({MODE: mode}) == "KernelBench does not ask for it"
-    attempt = attempt_of(runner, task, suite.control("level1/1"), 24)
+    attempt = attempt_of(runner, task, suite.own_function("level1/1"), 24)
     assert isinstance(attempt.verdict, Passed), attempt.failure
     assert attempt.declined == ()
 
@@ -134,7 +134,7 @@ RANDOM = function("return a0 + torch.rand_like(a0)", "torch.rand(n, m)")
 @pytest.mark.slow
 def test_a_problem_that_is_random_in_both_modes(runner, made):
     suite, task = made(RANDOM)
-    attempt = attempt_of(runner, task, suite.control("level1/1"), 4)
+    attempt = attempt_of(runner, task, suite.own_function("level1/1"), 4)
     assert isinstance(attempt.verdict, Passed), attempt.failure
     wrong = new(RANDOM, ("torch.rand_like(a0)", "torch.randn_like(a0)"))
     assert isinstance(attempt_of(runner, task, wrong).verdict, Failed)
@@ -177,7 +177,7 @@ def test_bounds_of_random_integers_and_numbers_of_levels_are_no_sizes(made):
 
 def test_an_unpacking_that_drops_the_top_bit_fails(runner, made):
     suite, task = made(PACKED)
-    assert isinstance(attempt_of(runner, task, suite.control("level1/1")).verdict, Passed)
+    assert isinstance(attempt_of(runner, task, suite.own_function("level1/1")).verdict, Passed)
     wrong = new(PACKED, ("(packed >> 4) & 15", "(packed >> 4) & 7"))
     assert isinstance(attempt_of(runner, task, wrong).verdict, Failed)
 
@@ -230,5 +230,5 @@ def get_init_inputs():
 @pytest.mark.slow
 def test_a_model_of_many_weights_is_judged_on_its_own_ones(runner, made):
     suite, task = made(MANY)
-    attempt = attempt_of(runner, task, suite.control("level1/1"), 2)
+    attempt = attempt_of(runner, task, suite.own_function("level1/1"), 2)
     assert isinstance(attempt.verdict, Passed), attempt.failure

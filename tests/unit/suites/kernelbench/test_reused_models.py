@@ -61,7 +61,7 @@ def verdict(runner, tmp_path):
         task = suite.task("level1/1")
         candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
         cache = ExpectationCache(Policy())
-        checks = EagerChecks(runner, cache, lambda task: suite.control(task.name))
+        checks = EagerChecks(runner, cache, lambda task: suite.own_function(task.name))
         with CandidateSession(
             task, candidate, runner, cache, deadline_s=20, eager_checks=checks
         ) as session:
