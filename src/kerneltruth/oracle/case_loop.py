@@ -85,7 +85,7 @@ class CaseLoop:
             task=session.task,
             published=published,
             kinds=Kinds(session.task, published, session.runner.device),
-            contract=plan.terms,
+            contract=plan.contract_with_demands,
             is_narrowed=plan.is_narrowed,
         )
         self._blame = Blame(counts=self.counts, fails=self._fails_alike)

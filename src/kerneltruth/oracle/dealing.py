@@ -66,7 +66,7 @@ def deal(
     """
     chosen = plan.chosen() | {"device": device, "blocks": blocks, "thresholds": thresholds}
     offered = generate(task, count=max(OFFERED * plan.cases, LEAST_OFFERED), **chosen)
-    decisive = {d for d in obligations_of(task) if plan.terms.decides(d)}
+    decisive = {d for d in obligations_of(task) if plan.contract_with_demands.decides(d)}
     # By their text, since 1, 1.0 and True are promises of their own and equal.
     promises = {repr(p): p for p in (promises_of(task) if plan.promises else ())}
     untried = {d.key for d in decisive}
@@ -190,7 +190,7 @@ def _hazards(case: Case, departing: Sequence[Departure], plan: Plan) -> set[Hash
     """What a case tries beyond the contract; the most telling layouts and each special recipe."""
     found: set[Hashable] = set()
     for departure in departing:
-        if plan.terms.decides(departure):
+        if plan.contract_with_demands.decides(departure):
             continue
         if departure.obligation == "layouts" and case.layout in TELLING_LAYOUTS:
             found.add(case.layout)

@@ -56,8 +56,8 @@ class Plan:
     large: bool = False
 
     @property
-    def terms(self) -> Contract:
-        """The contract itself."""
+    def contract_with_demands(self) -> Contract:
+        """The contract itself, in which what `demands` names decides too."""
         return contract_with(self.contract, self.demands)
 
     @property
