@@ -11,10 +11,10 @@ from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import EAGER
 from kerneltruth.clock.statistics.portability import portability
-from kerneltruth.documents.runs import ComparedKernel, EditOutcome
+from kerneltruth.documents.runs import ComparedKernel, EditEffect
 from kerneltruth.errors import UserError
 
-BECAME: dict[tuple[bool, bool], EditOutcome] = {
+BECAME: dict[tuple[bool, bool], EditEffect] = {
     (False, True): "fixed",
     (True, False): "broken",
     (True, True): "still right",
@@ -35,7 +35,7 @@ class BesideKernel:
 
     name: str
     results: tuple[Result, ...]
-    became: EditOutcome | None
+    became: EditEffect | None
     changed: tuple[str, ...]
     speed: ComparedKernel | None
 

@@ -30,7 +30,7 @@ STAGES = ("call", "exe", "perf")
 OF_DTYPE = "dtypes."
 Standing = Literal["right", "failed", "open"]
 
-# The counted outcomes of each task, in the order of its counts.
+# What is counted of each task, in the order of its counts.
 _COUNTED = ("attempts", "call", "exe", "perf", "call_most", "exe_most", "failed")
 
 
@@ -119,7 +119,7 @@ class _Counts:
         self.not_tried.update(other.not_tried)
 
     def rate(self, name: str) -> RateRecord:
-        """The rate of one outcome among all attempts."""
+        """The rate of one count among all attempts."""
         place = _COUNTED.index(name)
         return rate_of_counts([(row[place], row[0]) for row in self.tasks.values()])
 

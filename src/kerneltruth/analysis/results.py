@@ -1,4 +1,4 @@
-"""An attempt as analysis sees it: its labels, its outcome, and its timings."""
+"""An attempt as analysis sees it: its labels, its verdict, and its timings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kerneltruth.clock.statistics.summary import Interval, Outcome, outcome
 from kerneltruth.documents.records import DtypeCount, Status
 from kerneltruth.documents.verdict import NOT_JUDGED
 
-# Outcomes due to the machine, the suite or this run, not to the candidate.
+# Verdicts due to the machine, the suite or this run, not to the candidate.
 # The language of a source with no kernel of its own.
 TORCH_ONLY = "torch-only"
 # A stage that an attempt did not come to, and one that its run never had.
@@ -210,7 +210,7 @@ class Result:
         finding: file name within the run's `findings`.
         checks: results of the peer checks: pass, fail or error; a verdict that came with the
             submission goes by `published:` and the check's name.
-        same_as: key of the attempt whose source this one repeats, and whose outcome it shares.
+        same_as: key of the attempt whose source this one repeats, and whose verdict it shares.
         profile: how each obligation ended, by name; empty where no case could be tried.
         contract: whose obligations decided; empty where an earlier version judged.
         score: from 0 to 1, by the profile; None where an earlier version judged.

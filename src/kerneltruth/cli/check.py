@@ -88,18 +88,18 @@ def check(
     if several:
         _check_several(ChecksRequest(paths=tuple(paths), each=request), given)
     from kerneltruth.engine.start import run
-    from kerneltruth.report.outcomes import of_check
+    from kerneltruth.report.junit_entries import of_check
     from kerneltruth.report.verdict_view import check_view
 
     document = options.follow(run(request), quiet=as_json)
     options.show_document(document, check_view, as_json)
-    options.export_outcomes(lambda: of_check(document, request.file, device=device), given)
+    options.export_entries(lambda: of_check(document, request.file, device=device), given)
     raise typer.Exit(exit_codes.of_check(document.verdict))
 
 
 def _check_several(request: ChecksRequest, given: Mapping[str, Any]) -> NoReturn:
     from kerneltruth.engine.start import run
-    from kerneltruth.report.outcomes import of_checks
+    from kerneltruth.report.junit_entries import of_checks
     from kerneltruth.report.verdict_view import counts_view, file_view
 
     as_json = given["as_json"]
@@ -107,5 +107,5 @@ def _check_several(request: ChecksRequest, given: Mapping[str, Any]) -> NoReturn
         run(request), quiet=as_json, view=lambda file: file_view(file.path, file.ended)
     )
     options.show_document(document, counts_view, as_json)
-    options.export_outcomes(lambda: of_checks(document, device=given["device"]), given)
+    options.export_entries(lambda: of_checks(document, device=given["device"]), given)
     raise typer.Exit(exit_codes.of_checks(document))

@@ -179,7 +179,7 @@ WithoutTorchOnly = Annotated[
     ),
 ]
 JUnit = Annotated[
-    Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")
+    Path | None, typer.Option("--junit", help="Write how each candidate ended here, as JUnit XML.")
 ]
 Annotations = Annotated[
     bool, typer.Option("--annotations", help="Print what is wrong as GitHub's annotations.")
@@ -315,11 +315,11 @@ def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:
         show(view(document))
 
 
-def export_outcomes(suite: Callable[[], Any], given: Mapping[str, object]) -> None:
-    """Write a command's outcomes for other tools, as its options say.
+def export_entries(suite: Callable[[], Any], given: Mapping[str, object]) -> None:
+    """Write how each candidate of a command ended for other tools, as its options say.
 
     Args:
-        suite: makes the outcomes; called only if an option needs them.
+        suite: makes the entries; called only if an option needs them.
         given: the command's arguments: `junit`, `annotations`, and `as_json`, with which standard
             output holds a document and annotations go elsewhere.
     """

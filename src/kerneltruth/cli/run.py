@@ -97,7 +97,7 @@ def run_(
     from kerneltruth.documents.lines import Labels
     from kerneltruth.engine.requests import RunRequest, stages_until
     from kerneltruth.engine.start import run
-    from kerneltruth.report.outcomes import of_run
+    from kerneltruth.report.junit_entries import of_run
     from kerneltruth.report.run_view import run_view
 
     request = options.request(
@@ -110,5 +110,5 @@ def run_(
     )
     document = options.follow(run(request), quiet=as_json)
     options.show_document(document, run_view, as_json)
-    options.export_outcomes(lambda: of_run(Path(document.run), candidates), given)
+    options.export_entries(lambda: of_run(Path(document.run), candidates), given)
     raise typer.Exit(exit_codes.of_run(document, by_candidates=exit_code))

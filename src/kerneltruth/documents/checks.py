@@ -117,7 +117,7 @@ class RefusedFile(Model, frozen=True, kw_only=True):
 
 
 class CheckCounts(Model, frozen=True, kw_only=True):
-    """Counts of outcomes of `check PATH ...`; they sum to the number of files."""
+    """Counts of verdicts of `check PATH ...`; they sum to the number of files."""
 
     passed: int
     failed: int

@@ -1,4 +1,4 @@
-"""A line of `results.jsonl`: an attempt, and its outcome by stage."""
+"""A line of `results.jsonl`: an attempt, and how it ended by stage."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PublishedVerdict(Model, frozen=True, kw_only=True):
     statuses: dict[str, int] | UnsetType = UNSET
 
 
-class DtypeOutcome(Model, frozen=True, kw_only=True):
+class DtypeVerdict(Model, frozen=True, kw_only=True):
     """What a peer check concludes in one dtype; `why` is None for a pass only."""
 
     verdict: Literal["pass", "fail", "error"]
@@ -109,7 +109,7 @@ class PeerVerdict(Model, frozen=True, kw_only=True):
     name: str
     verdict: Literal["pass", "fail", "error"]
     why: str | None
-    by_dtype: dict[str, DtypeOutcome]
+    by_dtype: dict[str, DtypeVerdict]
 
 
 class ObligationInLine(Stored, frozen=True, kw_only=True):

@@ -96,7 +96,7 @@ class RunDocument(Model, frozen=True, kw_only=True):
 
 
 class AuditObligation(Model, frozen=True, kw_only=True):
-    """The outcome of one obligation; `finding` shows the case that breaks it."""
+    """The status of one obligation; `finding` shows the case that breaks it."""
 
     status: Status
     decisive: bool
@@ -272,7 +272,7 @@ class ChangedObligation(Model, frozen=True, kw_only=True):
     statuses: tuple[Status | None, ...]
 
 
-EditOutcome = Literal["fixed", "broken", "still right", "still wrong"]
+EditEffect = Literal["fixed", "broken", "still right", "still wrong"]
 
 
 class EditedKernel(Model, frozen=True, kw_only=True):
@@ -287,7 +287,7 @@ class EditedKernel(Model, frozen=True, kw_only=True):
     name: str
     files: tuple[str, ...]
     verdicts: tuple[str, ...]
-    became: EditOutcome
+    became: EditEffect
 
 
 class CompareDocument(Model, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ class TaskProof(Model, frozen=True, kw_only=True):
 
 
 class ProofCounts(Model, frozen=True, kw_only=True):
-    """Counts over tasks: those that hold, their cases, and the outcomes of these."""
+    """Counts over tasks: those that hold, their cases, and the verdicts on these."""
 
     tasks: int
     hold: int

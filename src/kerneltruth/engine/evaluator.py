@@ -19,7 +19,7 @@ from kerneltruth.documents.records import Attempt, Judgement
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut
 from kerneltruth.engine.devices import begin
-from kerneltruth.engine.outcomes import NOT_RUN, call_stage
+from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime

@@ -184,7 +184,7 @@ def by_category(proofs: Iterable[Proof]) -> dict[str, ProofCounts]:
 
 
 def counted(proofs: Sequence[Proof]) -> ProofCounts:
-    """Count how many of some tasks hold, and the outcomes of their cases."""
+    """Count how many of some tasks hold, and the verdicts on their cases."""
     return ProofCounts(
         tasks=len(proofs),
         hold=sum(proof.holds for proof in proofs),

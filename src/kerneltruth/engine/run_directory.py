@@ -19,7 +19,7 @@ from kerneltruth.documents.records import Attempt, replace
 from kerneltruth.documents.stored import Finding, Manifest
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.devices import device_name, driver_version
-from kerneltruth.engine.outcomes import ListedLine, listed, was_wrong_when_timed
+from kerneltruth.engine.stages import ListedLine, listed, was_wrong_when_timed
 from kerneltruth.errors import Interrupted, UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runs.files import new_folder, read_json

@@ -27,7 +27,10 @@ from kerneltruth.engine.evaluator import (
     lost,
     not_timed,
 )
-from kerneltruth.engine.outcomes import (
+from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, TWICE_OF_MANY, RunRequest, Step
+from kerneltruth.engine.run_directory import environment, last_failed, open_run, store_attempt
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, judges_at_once
+from kerneltruth.engine.stages import (
     NOT_RUN,
     ListedLine,
     by_obligation,
@@ -35,9 +38,6 @@ from kerneltruth.engine.outcomes import (
     right_of,
     stages_of,
 )
-from kerneltruth.engine.requests import CASES, CONTRACT, STAGES, TWICE_OF_MANY, RunRequest, Step
-from kerneltruth.engine.run_directory import environment, last_failed, open_run, store_attempt
-from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, judges_at_once
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import contract_named
@@ -137,7 +137,7 @@ class _Run:
         self._counts = _counts(store.results())
 
     def judge(self) -> Iterator[Step]:
-        """Judge what has no outcome yet; at the end, retry once what the machine spoilt."""
+        """Judge what has no line yet; at the end, retry once what the machine spoilt."""
         done = self._store.done()
         # Submissions of one task follow each other, because they share expectations.
         firsts, same = _without_repeats(sorted(self._entries, key=lambda e: e.task.key))
@@ -169,7 +169,7 @@ class _Run:
             yield self._step(entry.key)
 
     def _jobs(self, entries: list[Entry]) -> Iterator[EvaluationRequest]:
-        """Yield jobs as schedulers take them; a submission that cannot run gets an outcome."""
+        """Yield jobs as schedulers take them; a submission that cannot run gets a line."""
         options = self._options
         only_call = options.stages == ("call",)
         plan = Plan(
@@ -234,7 +234,7 @@ class _Run:
             counter[(stages and stages.outcome(stage)) or NOT_RUN] += 1
 
     def _repeats(self, same: list[tuple[Entry, str]]) -> Iterator[Step]:
-        """Give repeated submissions their own lines, with the outcome of the original."""
+        """Give repeated submissions their own lines, with the verdict on the original."""
         known = {line.key: line for line in self._store.results()}
         for entry, key in same:
             if key not in known:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerneltruth.explain.inquiry import Inquiry
-from kerneltruth.oracle.outcome import outcome_of
+from kerneltruth.oracle.case_status import case_status
 from kerneltruth.runner.observation import Launch
 
 # Ask at most this many configurations; each may have to be compiled.
@@ -39,7 +39,7 @@ def configurations(inquiry: Inquiry) -> str:
             break
         ruling, observation, _ = session.call(expectation, config=number)
         constants = _tuned(observation.launches)
-        wrong = outcome_of(ruling.verdict) in ("broken", "refused")
+        wrong = case_status(ruling.verdict) in ("broken", "refused")
         tried.append(Tried(number=number, constants=constants, wrong=wrong))
     return sentence(tried, configs)
 

@@ -33,7 +33,7 @@ def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) ->
     """
     inputs = [f"{name}={said}" for name, said in _inputs(expectation)]
     claimed = None if several else ruling.claimed_wrong
-    return ", ".join([*inputs, _outcome(expectation, ruling, claimed)])
+    return ", ".join([*inputs, _end_said(expectation, ruling, claimed)])
 
 
 def seen_lines(expectation: Expectation, ruling: Ruling, verdict: Verdict) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def _inputs(expectation: Expectation) -> Iterator[tuple[str, str]]:
             yield name, _written(tensor, NAMES[tensor.dtype])
 
 
-def _outcome(expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | None) -> str:
+def _end_said(expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | None) -> str:
     wrong = _wrong_output(expectation, ruling, claimed)
     if wrong is None:
         return _said(ruling.verdict)

@@ -220,10 +220,10 @@ class _Generation:
     def _ask(self, requests: list[Request]) -> Iterator[Step]:
         done = 0
         try:
-            for outcome in self._pool.ask(requests):
+            for settled in self._pool.ask(requests):
                 done += 1
-                chain = (outcome.request.task, outcome.request.sample)
-                match outcome:
+                chain = (settled.request.task, settled.request.sample)
+                match settled:
                     case Sent(answer=Reply() as reply):
                         said = reply.finish or "answered"
                     case Sent(answer=ApiError() as error):
@@ -232,7 +232,7 @@ class _Generation:
                     case NotSent(reason=reason):
                         said = f"not asked: {reason}"
                         self._not_asked[reason] += 1
-                text = f"{outcome.request.key}: {said}; {self._spent()}"
+                text = f"{settled.request.key}: {said}; {self._spent()}"
                 yield Step(done=done, total=len(requests), text=text)
         except KeyboardInterrupt:
             self._pool.stop()

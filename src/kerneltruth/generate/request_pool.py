@@ -40,7 +40,7 @@ class NotSent:
     reason: str
 
 
-Outcome = Sent | NotSent
+Settled = Sent | NotSent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class RequestPool:
     ) -> None:
         """Send nothing yet.
 
-        `record` stores an outcome before it is yielded.
+        `record` stores what was settled before it is yielded.
         """
         self.fatal: ApiError | None = None
         self.refusal: str | None = None
@@ -108,10 +108,10 @@ class RequestPool:
         self._runner = asyncio.Runner()
         self._slots = asyncio.Semaphore(concurrency)
         self._stopped = asyncio.Event()
-        self._tasks: dict[asyncio.Task[Outcome], int] = {}
+        self._tasks: dict[asyncio.Task[Settled], int] = {}
 
-    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Send all requests; yield one outcome for each, as it comes."""
+    def ask(self, requests: Sequence[Request]) -> Iterator[Settled]:
+        """Send all requests; yield each as it is settled."""
         loop = self._runner.get_loop()
         self._tasks = {loop.create_task(self._slotted(r)): n for n, r in enumerate(requests)}
         pending = set(self._tasks)
@@ -127,7 +127,7 @@ class RequestPool:
         self._stopped.set()
 
     def wait(self) -> None:
-        """Wait for open requests after `stop`; their outcomes are recorded."""
+        """Wait for open requests after `stop`; what they settle is recorded."""
         if self._tasks:
             self._runner.run(asyncio.wait(self._tasks))
 
@@ -138,7 +138,7 @@ class RequestPool:
         with self._runner:
             self._runner.run(self._model.close())
 
-    async def _slotted(self, request: Request) -> Outcome:
+    async def _slotted(self, request: Request) -> Settled:
         async with self._slots:
             try:
                 return await self._ask(request)
@@ -146,7 +146,7 @@ class RequestPool:
                 self.stop()
                 raise
 
-    async def _ask(self, request: Request) -> Outcome:
+    async def _ask(self, request: Request) -> Settled:
         if self._cache is not None and (kept := self._cache.get(request)) is not None:
             return await self._recalled(request, kept)
         began, tries = time.monotonic(), 0
@@ -159,15 +159,15 @@ class RequestPool:
             seconds = time.monotonic() - began
             sent = Sent(request=request, answer=answer, tries=tries, seconds=seconds)
             if isinstance(answer, Reply):
-                outcome = self._kept_answer(sent, answer)
+                settled = self._kept_answer(sent, answer)
                 if self._cache is not None:
                     self._cache.put(request, answer, seconds)
-                return outcome
+                return settled
             self._budget.settle(request, None)
             if not await self._may_retry(request, answer, tries):
                 return self._kept_error(sent, answer)
 
-    async def _recalled(self, request: Request, kept: CachedAnswer) -> Outcome:
+    async def _recalled(self, request: Request, kept: CachedAnswer) -> Settled:
         """Take an answer from the cache: the budget admits it as a call, and the pace is free."""
         refusal = "stopped" if self._stopped.is_set() else await self._budget.admit(request)
         if refusal is not None:

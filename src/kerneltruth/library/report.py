@@ -141,7 +141,7 @@ class Report:
 
     @property
     def profile(self) -> dict[str, ObligationDocument]:
-        """The outcome of each obligation: held, broken, refused, not_tried or not_applicable."""
+        """The status of each obligation: held, broken, refused, not_tried or not_applicable."""
         return self.document.profile
 
     @property

@@ -19,9 +19,9 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     Verdict,
 )
+from kerneltruth.oracle.case_status import case_status
 from kerneltruth.oracle.counts_by_obligation import CountsByObligation
 from kerneltruth.oracle.obligations import Departure, most_ordinary, without
-from kerneltruth.oracle.outcome import outcome_of
 
 # Verdicts that break an obligation, whatever the inputs.
 OF_KIND: Mapping[FailKind, Obligation] = {
@@ -80,13 +80,13 @@ class Blame:
         Returns:
             Whether it breaks or refuses what the contract asks.
         """
-        counts, outcome = self.counts, outcome_of(judgement.verdict)
-        if outcome is None:
+        counts, status = self.counts, case_status(judgement.verdict)
+        if status is None:
             counts.leave_out(dealt, judgement.verdict)
             return False
         departing = counts.departing(dealt)
         counts.tried_kinds.update(counts.kinds.tried(dealt, departing))
-        if outcome == "held":
+        if status == "held":
             counts.add_right(judgement, departing)
             return False
         broken = self._count(judgement, departing, self._causes(judgement, simplest))
@@ -131,7 +131,7 @@ class Blame:
         A kernel may be wrong under one of its configurations, and right under the others.
         """
         known = self.counts.failures.get("published")
-        if known is None or outcome_of(known.verdict) != outcome_of(judgement.verdict):
+        if known is None or case_status(known.verdict) != case_status(judgement.verdict):
             return None
         return known if any_config or known.config == judgement.config else None
 

@@ -27,6 +27,7 @@ from kerneltruth.documents.verdict import (
 from kerneltruth.oracle.again import drawn_alike, kept_from_others
 from kerneltruth.oracle.blame import Blame
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.case_status import CaseStatus, case_status, detail_of, kind_of
 from kerneltruth.oracle.counts_by_obligation import ALWAYS_TRIED, CountsByObligation
 from kerneltruth.oracle.decide import Facts, deciding_failure
 from kerneltruth.oracle.expectation import Expectation
@@ -34,7 +35,6 @@ from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.open_parts import is_over, open_part
-from kerneltruth.oracle.outcome import Outcome, detail_of, kind_of, outcome_of
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
@@ -68,7 +68,7 @@ class CaseLoop:
             session.cache.published(session.task, seed=plan.seed, device=session.runner.device)
         )
         # By identity of the case and number of the configuration.
-        self._outcomes: dict[tuple[str, int], Outcome | None] = {}
+        self._statuses: dict[tuple[str, int], CaseStatus | None] = {}
         self._judged: set[tuple[str, int]] = set()
         self._called: set[str] = set()
         self._right = RightCases()
@@ -205,7 +205,7 @@ class CaseLoop:
         decides = self._blame.add(judgement, dealt, simplest)
         self.tally.add(judgement, decides=decides)
         key = judgement.case.identity, judgement.config
-        self._outcomes[key] = outcome_of(judgement.verdict)
+        self._statuses[key] = case_status(judgement.verdict)
         self._judged.add(key)
         self._called.add(judgement.case.identity)
         return judgement
@@ -214,19 +214,19 @@ class CaseLoop:
         """Whether a case ends as a judged one did: wrong, or refused."""
         case = replace(case, domain=domain_of(self._session.task, case))
         key = case.identity, like.config
-        if key not in self._outcomes:
-            self._outcomes[key] = self._outcome(case, like.config)
+        if key not in self._statuses:
+            self._statuses[key] = self._status(case, like.config)
             self._called.add(case.identity)
-        return self._outcomes[key] == outcome_of(like.verdict)
+        return self._statuses[key] == case_status(like.verdict)
 
-    def _outcome(self, case: Case, config: int) -> Outcome | None:
+    def _status(self, case: Case, config: int) -> CaseStatus | None:
         expectation = self._session.cache.get(self._session.task, case)
         if expectation.unrefereeable is not None or _unfit(self._session, expectation) is not None:
             return None
         _, verdict = self._call(expectation, config)
-        outcome = outcome_of(verdict)
-        if outcome in (None, "held") or self._session.objection(expectation, verdict) is None:
-            return outcome
+        status = case_status(verdict)
+        if status in (None, "held") or self._session.objection(expectation, verdict) is None:
+            return status
         return None
 
     def _call_again(self, first: Expectation) -> Iterator[Judgement]:
@@ -326,7 +326,7 @@ class CaseLoop:
         """See `_judge_one`: further calls of a failing case."""
         session, case, verdict = self._session, judgement.case, judgement.verdict
         config, simplest = judgement.config, judgement.case
-        if outcome_of(verdict) in ("broken", "refused"):
+        if case_status(verdict) in ("broken", "refused"):
             simplest = self._simplest(judgement)
             judged = (simplest.identity, config) in self._judged
             if judged or self._is_known(judgement, simplest):
@@ -334,7 +334,7 @@ class CaseLoop:
             simplified = simplest.identity != case.identity and not isinstance(verdict, TimedOut)
             if simplified and self._plan.stop_at_first:
                 simpler, inner = self._judge_one(session.cache.get(session.task, simplest), config)
-                if outcome_of(simpler.verdict) == outcome_of(verdict):
+                if case_status(simpler.verdict) == case_status(verdict):
                     return simpler, inner
                 simplest = case
         if is_bad(verdict):
@@ -387,7 +387,7 @@ class CaseLoop:
                 core = expectation.case.domain == "core"
                 verdict = refused if core else Declined(reason=refused.detail)
         beyond = session.task.beyond(expectation.case.settings)
-        loud = outcome_of(verdict) == "refused" or isinstance(verdict, UnsupportedHere)
+        loud = case_status(verdict) == "refused" or isinstance(verdict, UnsupportedHere)
         if beyond is not None and loud:
             verdict = Declined(reason=f"{detail_of(verdict)}; {beyond}")
         return ruling, verdict

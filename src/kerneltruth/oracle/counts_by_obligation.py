@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, Obligation
 from kerneltruth.documents.verdict import Hack, UnsupportedHere, Verdict
+from kerneltruth.oracle.case_status import case_status, reason_of
 from kerneltruth.oracle.contract import Contract
 from kerneltruth.oracle.decide import Failure, Untried
 from kerneltruth.oracle.judge import wrong_form
 from kerneltruth.oracle.kinds import Kind, Kinds
 from kerneltruth.oracle.obligations import Departure, departures, obligations_of
-from kerneltruth.oracle.outcome import outcome_of, reason_of
 from kerneltruth.tasks.spec import Task
 
 # Obligations that every case tries, whatever its departures.
@@ -107,7 +107,7 @@ class CountsByObligation:
 
     def add_failure(self, key: str, judgement: Judgement) -> None:
         """Count a failing case against an obligation; a proof of deceit takes another's place."""
-        if outcome_of(judgement.verdict) == "refused":
+        if case_status(judgement.verdict) == "refused":
             self.refused[key] += 1
             self.failures.setdefault(key, judgement)
         elif isinstance(judgement.verdict, Hack) or not self.is_broken(key):
@@ -134,7 +134,7 @@ class CountsByObligation:
     def is_broken(self, key: str) -> bool:
         """Whether a case was silently wrong, crashed or did not end."""
         failure = self.failures.get(key)
-        return failure is not None and outcome_of(failure.verdict) == "broken"
+        return failure is not None and case_status(failure.verdict) == "broken"
 
     def is_tried(self, key: str) -> bool:
         """Whether any case held, broke or refused it."""

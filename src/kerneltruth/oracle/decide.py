@@ -25,7 +25,7 @@ from kerneltruth.documents.verdict import (
     Verdict,
     Void,
 )
-from kerneltruth.oracle.outcome import UNREACHED, outcome_of
+from kerneltruth.oracle.case_status import UNREACHED, case_status
 from kerneltruth.oracle.tally import Tally
 
 # A pass rests on at least this share of the planned cases, or of those the kernel was given.
@@ -121,7 +121,7 @@ def deciding_failure(failures: Sequence[Failure]) -> Judgement | None:
     4. Refusals, which are loud.
     """
     deciding = [f for f in failures if f.decides]
-    broken = [f for f in deciding if outcome_of(f.judgement.verdict) == "broken"]
+    broken = [f for f in deciding if case_status(f.judgement.verdict) == "broken"]
     order = (
         [f for f in failures if isinstance(f.judgement.verdict, Hack)],
         [f for f in broken if f.key != "interface"],

@@ -28,7 +28,7 @@ from kerneltruth.oracle.case_loop import CaseLoop
 from kerneltruth.oracle.decide import decide, deciding_failure
 from kerneltruth.oracle.hazards import hazards
 from kerneltruth.oracle.kernel_fact import kernel_entry, launches_none
-from kerneltruth.oracle.large import large_outcome
+from kerneltruth.oracle.large import call_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import profile_of
 from kerneltruth.oracle.score import score
@@ -83,7 +83,7 @@ def _attempt(
     # On its results, whoever computed them.
     verdict = decide(facts)
     tries_large = plan.large and not_loaded is None
-    large = large_outcome(session, plan, verdict, profile) if tries_large else None
+    large = call_large(session, plan, verdict, profile) if tries_large else None
     profile |= {} if large is None else large.noted(profile)
     return Attempt(
         task=session.task.key,

@@ -29,10 +29,10 @@ from kerneltruth.documents.verdict import (
 )
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_status import CaseStatus, case_status, reason_of
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.expectation_builder import expect_on
 from kerneltruth.oracle.grading import grade
-from kerneltruth.oracle.outcome import Outcome, outcome_of, reason_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import LEFT_OUT
 from kerneltruth.oracle.reference import reference
@@ -76,7 +76,7 @@ class LargeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LargeOutcome:
+class LargeEntry:
     """What became of the large call, and why or where."""
 
     status: Status
@@ -99,9 +99,9 @@ class LargeOutcome:
         return {"shapes": structs.replace(entry, untried={**entry.untried, KIND: self.reason})}
 
 
-def large_outcome(
+def call_large(
     session: CandidateSession, plan: Plan, verdict: Verdict, profile: Mapping[str, ProfileEntry]
-) -> LargeOutcome | None:
+) -> LargeEntry | None:
     """Make the large call; None where the task has no independent rows.
 
     To be called after all cases: `verdict` and `profile` are what they came to.
@@ -114,11 +114,11 @@ def large_outcome(
         return None
     untried = _why_not(session, plan, verdict)
     if untried is not None:
-        return LargeOutcome(status="not_tried", reason=untried)
+        return LargeEntry(status="not_tried", reason=untried)
     halves = [d for d in ("float16", "bfloat16") if _holds(profile, d) and d != case.dtype]
     calls = large_calls(task, case, symbol, outputs, narrower=halves[:1])
     with much_memory(session.runner.device, alone=True):
-        return _outcome_of(_results(session, calls))
+        return _entry_of(_results(session, calls))
 
 
 def _why_not(session: CandidateSession, plan: Plan, verdict: Verdict) -> str | None:
@@ -187,7 +187,7 @@ def _results(session: CandidateSession, calls: Iterable[LargeCall]) -> Iterator[
             continue
         verdict = _verdict(session, call)
         yield LargeResult(call=call, verdict=verdict)
-        if outcome_of(verdict) == "broken":
+        if case_status(verdict) == "broken":
             wrong = call.unit
         elif not reason_of(verdict).startswith(MEMORY_LACKS):
             return
@@ -249,18 +249,18 @@ def _ruled(task: Task, expectation: Expectation, seen: Observation, deadline_s: 
     return grade(task, expectation, seen)
 
 
-def _outcome_of(results: Iterable[LargeResult]) -> LargeOutcome:
+def _entry_of(results: Iterable[LargeResult]) -> LargeEntry:
     """What some large calls come to: a wrong one outweighs a right one, and both a refusal."""
-    by_outcome: dict[Outcome | None, LargeResult] = {}
+    by_status: dict[CaseStatus | None, LargeResult] = {}
     for result in results:
-        by_outcome[outcome_of(result.verdict)] = result
-    wrong, held = by_outcome.get("broken"), by_outcome.get("held")
+        by_status[case_status(result.verdict)] = result
+    wrong, held = by_status.get("broken"), by_status.get("held")
     if wrong is not None:
         right = f"; right at {held.where}" if held is not None else ""
-        return LargeOutcome(status="broken", reason=f"{wrong.said}{right}")
+        return LargeEntry(status="broken", reason=f"{wrong.said}{right}")
     if held is not None:
-        return LargeOutcome(status="held", reason=f"also right at {held.where}")
-    refused, untried = by_outcome.get("refused"), by_outcome.get(None)
+        return LargeEntry(status="held", reason=f"also right at {held.where}")
+    refused, untried = by_status.get("refused"), by_status.get(None)
     if refused is not None:
-        return LargeOutcome(status="refused", reason=f"refused: {refused.said}")
-    return LargeOutcome(status="not_tried", reason=TOO_LONG if untried is None else untried.said)
+        return LargeEntry(status="refused", reason=f"refused: {refused.said}")
+    return LargeEntry(status="not_tried", reason=TOO_LONG if untried is None else untried.said)

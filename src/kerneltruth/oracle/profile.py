@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from kerneltruth.cases.published import reduction
 from kerneltruth.documents.profiles import NO_TURN
 from kerneltruth.documents.records import OBLIGATIONS, Obligation, ProfileEntry
+from kerneltruth.oracle.case_status import UNREACHED, reason_of
 from kerneltruth.oracle.counts_by_obligation import CountsByObligation
 from kerneltruth.oracle.kinds import Kind
 from kerneltruth.oracle.obligations import BEYOND, fixed_numbers
 from kerneltruth.oracle.open_parts import breaks_another, is_over
-from kerneltruth.oracle.outcome import UNREACHED, reason_of
 
 LEFT_OUT = "left out by the chosen dtypes or strategies"
 SAME_WITHOUT = "fails in the same way without it"

@@ -13,7 +13,7 @@ from kerneltruth.runner.timing.messages import Supply
 
 # A rehearsal's share of the device's memory; judging needs the rest.
 SPARE = 0.25
-# Outcomes of a rehearsal that leave its child usable for the next one.
+# Ends of a rehearsal that leave its child usable for the next one.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from kerneltruth.documents.lines import DtypeOutcome, PeerVerdict
+from kerneltruth.documents.lines import DtypeVerdict, PeerVerdict
 from kerneltruth.peers.answers import Answer, NoAnswer
 from kerneltruth.peers.draws import CannotRun, Draw, DrawCache, Setting
 from kerneltruth.peers.protocols import CHECKS, Check
@@ -26,7 +26,7 @@ def run_check(
     execute: Execute,
     *,
     cache: DrawCache | None = None,
-) -> DtypeOutcome:
+) -> DtypeVerdict:
     """Run one check in one dtype.
 
     All draws derive from the seed; other candidates of the task may share the cache.
@@ -40,9 +40,9 @@ def run_check(
             runs += 1
             draw = protocol.send(execute(draw))
     except StopIteration as end:
-        return DtypeOutcome(verdict="fail" if end.value else "pass", why=end.value, runs=runs)
+        return DtypeVerdict(verdict="fail" if end.value else "pass", why=end.value, runs=runs)
     except CannotRun as reason:
-        return DtypeOutcome(verdict="error", why=str(reason), runs=runs)
+        return DtypeVerdict(verdict="error", why=str(reason), runs=runs)
 
 
 def run_all(
@@ -75,7 +75,7 @@ def run_all(
     results: dict[str, PeerVerdict] = {}
     for check in checks:
         wanted = [d for d in check.dtypes_for(task) if dtypes is None or d in dtypes]
-        by_dtype: dict[str, DtypeOutcome] = {}
+        by_dtype: dict[str, DtypeVerdict] = {}
         for dtype in wanted:
             by_dtype[dtype] = run_check(check, task, dtype, seed, once, cache=shared)
             decided = "fail" if check.every else "pass"
@@ -85,8 +85,8 @@ def run_all(
     return results
 
 
-def _concluded(check: Check, task: Task, by_dtype: dict[str, DtypeOutcome]) -> PeerVerdict:
-    verdicts = [outcome.verdict for outcome in by_dtype.values()]
+def _concluded(check: Check, task: Task, by_dtype: dict[str, DtypeVerdict]) -> PeerVerdict:
+    verdicts = [found.verdict for found in by_dtype.values()]
     order: tuple[Says, ...] = (
         ("fail", "error", "pass") if check.every else ("pass", "fail", "error")
     )

@@ -1,4 +1,4 @@
-"""Render outcomes as GitHub workflow commands, shown beside the candidates' lines. Pure.
+"""Render how candidates ended as GitHub workflow commands, beside the candidates' lines. Pure.
 
 A candidate's text is data: it is escaped, so that it cannot end a command or begin another.
 """
@@ -9,27 +9,27 @@ from collections.abc import Iterator
 
 from kerneltruth.report.figures import PLAIN_TORCH
 from kerneltruth.report.harmless import visible
-from kerneltruth.report.outcomes import JUnitSuite, Outcome
+from kerneltruth.report.junit_entries import JUnitEntry, JUnitSuite
 
 _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 
 
 def annotate(suite: JUnitSuite) -> Iterator[str]:
-    """Return a line for each outcome that is not a pass, and a notice for each hazard."""
-    for outcome in suite.outcomes:
-        plain = f"\n{PLAIN_TORCH}" if outcome.torch_only else ""
-        if outcome.status != "passed":
-            message = (outcome.message or outcome.kind) + plain
-            yield _command(_COMMANDS[outcome.status], outcome, outcome.kind, message)
-        for hazard in outcome.hazards:
-            yield _command("notice", outcome, "hazard", hazard + plain)
+    """Return a line for each entry that is not a pass, and a notice for each hazard."""
+    for entry in suite.entries:
+        plain = f"\n{PLAIN_TORCH}" if entry.torch_only else ""
+        if entry.status != "passed":
+            message = (entry.message or entry.kind) + plain
+            yield _command(_COMMANDS[entry.status], entry, entry.kind, message)
+        for hazard in entry.hazards:
+            yield _command("notice", entry, "hazard", hazard + plain)
 
 
-def _command(command: str, outcome: Outcome, kind: str, message: str) -> str:
+def _command(command: str, entry: JUnitEntry, kind: str, message: str) -> str:
     about = {
-        "file": outcome.file,
-        "line": None if outcome.line is None else str(outcome.line),
-        "title": f"{outcome.group}: {kind}",
+        "file": entry.file,
+        "line": None if entry.line is None else str(entry.line),
+        "title": f"{entry.group}: {kind}",
     }
     said = ",".join(f"{k}={_property(v)}" for k, v in about.items() if v is not None)
     return f"::{command} {said}::{_data(message)}"

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.analysis.results import TORCH_ONLY
-from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed, EditOutcome
+from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed, EditEffect
 from kerneltruth.report.figures import several, table
 
 MOST_KERNELS = 30
-_BECAME: tuple[EditOutcome, ...] = ("fixed", "broken", "still wrong", "still right")
+_BECAME: tuple[EditEffect, ...] = ("fixed", "broken", "still wrong", "still right")
 
 
 def compare_view(document: CompareDocument) -> RenderableType:
@@ -62,7 +62,7 @@ def _contracts(document: CompareDocument) -> Iterator[str]:
 
 
 def _edited(document: CompareDocument, named: _Names) -> Iterator[str]:
-    """Yield the outcomes of kernels with edited sources, changed ones first."""
+    """Yield what edits did to kernels, changed ones first."""
     counts = Counter(kernel.became for kernel in document.edited)
     if counts:
         said = ", ".join(f"{counts[word]} {word}" for word in _BECAME if counts[word])

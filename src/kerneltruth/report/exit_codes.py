@@ -66,7 +66,7 @@ def of_timed_suite(document: TimedSuiteDocument) -> int:
 
 
 def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
-    """Return 0 if every attempt has its outcome; 3 if this machine spoilt some.
+    """Return 0 if every attempt has its verdict; 3 if this machine spoilt some.
 
     With `by_candidates`, a judged candidate that is not right gives 1.
     """

@@ -1,4 +1,4 @@
-"""Write outcomes as JUnit XML, which most continuous-integration systems show."""
+"""Write how candidates ended as JUnit XML, which most continuous-integration systems show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from kerneltruth.report.figures import PLAIN_TORCH
-from kerneltruth.report.outcomes import JUnitSuite, Outcome
+from kerneltruth.report.junit_entries import JUnitEntry, JUnitSuite
 from kerneltruth.runs.files import write_whole, writing
 
 # Characters that XML 1.0 cannot hold, even escaped.
@@ -17,7 +17,7 @@ _ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 
 
 def junit(suite: JUnitSuite) -> str:
-    """Return one document: a suite with a case for each outcome."""
+    """Return one document: a suite with a case for each entry."""
     counts = _counts(suite)
     root = ET.Element("testsuites", {"name": "kerneltruth", **counts})
     about = {"name": suite.name, **counts, "hostname": suite.device}
@@ -25,8 +25,8 @@ def junit(suite: JUnitSuite) -> str:
         about["timestamp"] = suite.started.partition("+")[0]
     group = ET.SubElement(root, "testsuite", _attributes(about))
     _add_properties(group, suite.properties)
-    for outcome in suite.outcomes:
-        _add(group, outcome)
+    for entry in suite.entries:
+        _add(group, entry)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=False).join(
         ('<?xml version="1.0" encoding="UTF-8"?>\n', "\n")
@@ -44,34 +44,34 @@ def write_junit(suite: JUnitSuite, path: Path) -> None:
 
 
 def _counts(suite: JUnitSuite) -> dict[str, str]:
-    statuses = [o.status for o in suite.outcomes]
+    statuses = [e.status for e in suite.entries]
     return {
         "tests": str(len(statuses)),
         "failures": str(statuses.count("failed")),
         "errors": str(statuses.count("error")),
         "skipped": str(statuses.count("skipped")),
-        "time": f"{sum(o.seconds or 0.0 for o in suite.outcomes):.3f}",
+        "time": f"{sum(e.seconds or 0.0 for e in suite.entries):.3f}",
     }
 
 
-def _add(group: ET.Element, outcome: Outcome) -> None:
-    about = {"classname": outcome.group.replace("/", "."), "name": outcome.name}
-    if outcome.seconds is not None:
-        about["time"] = f"{outcome.seconds:.3f}"
-    if outcome.file is not None:
-        about["file"] = outcome.file
-    if outcome.line is not None:
-        about["line"] = str(outcome.line)
+def _add(group: ET.Element, entry: JUnitEntry) -> None:
+    about = {"classname": entry.group.replace("/", "."), "name": entry.name}
+    if entry.seconds is not None:
+        about["time"] = f"{entry.seconds:.3f}"
+    if entry.file is not None:
+        about["file"] = entry.file
+    if entry.line is not None:
+        about["line"] = str(entry.line)
     case = ET.SubElement(group, "testcase", _attributes(about))
-    _add_properties(case, outcome.obligations)
-    if outcome.status != "passed":
-        said = {"message": outcome.message or outcome.kind}
-        if outcome.status != "skipped":
-            said["type"] = outcome.kind
-        element = ET.SubElement(case, _ELEMENTS[outcome.status], _attributes(said))
-        element.text = printable(outcome.text)
-    notes = [PLAIN_TORCH] if outcome.torch_only else []
-    notes += [f"hazard: {hazard}" for hazard in outcome.hazards]
+    _add_properties(case, entry.obligations)
+    if entry.status != "passed":
+        said = {"message": entry.message or entry.kind}
+        if entry.status != "skipped":
+            said["type"] = entry.kind
+        element = ET.SubElement(case, _ELEMENTS[entry.status], _attributes(said))
+        element.text = printable(entry.text)
+    notes = [PLAIN_TORCH] if entry.torch_only else []
+    notes += [f"hazard: {hazard}" for hazard in entry.hazards]
     if notes:
         ET.SubElement(case, "system-out").text = printable("\n".join(notes))
 

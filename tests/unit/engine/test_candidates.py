@@ -14,8 +14,8 @@ from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ShapeTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.engine.candidates import EvaluatorFactory, PerfStage, scheduler_of
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
-from kerneltruth.engine.outcomes import ListedLine
 from kerneltruth.engine.requests import RunRequest
+from kerneltruth.engine.stages import ListedLine
 from kerneltruth.engine.submissions import not_valid
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.bounds import Policy

@@ -9,10 +9,10 @@ from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import Judgement, Mismatch
 from kerneltruth.documents.verdict import Failed, RuntimeFault
 from kerneltruth.oracle.blame import Blame
+from kerneltruth.oracle.case_status import case_status
 from kerneltruth.oracle.contract import CONTRACTS
 from kerneltruth.oracle.counts_by_obligation import CountsByObligation
 from kerneltruth.oracle.kinds import Kinds
-from kerneltruth.oracle.outcome import outcome_of
 from kerneltruth.oracle.profile import profile_of
 
 PUBLISHED = published_case(RELU, seed=0, device="cpu")
@@ -60,7 +60,7 @@ def counted(*judged, fails=lambda case: False, published=PUBLISHED):
 
 def add(blame, judgement):
     """Count a judgement as the case loop does; the most ordinary case that fails alike."""
-    failing = outcome_of(judgement.verdict) in ("broken", "refused")
+    failing = case_status(judgement.verdict) in ("broken", "refused")
     simplest = blame.simplest(judgement) if failing else judgement.case
     blame.add(judgement, judgement.case, simplest)
     return simplest

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.verdict import Crashed, Failed, Hack, Passed, RuntimeFault, TimedOut
 from kerneltruth.oracle.blame import blamed
+from kerneltruth.oracle.case_status import UNREACHED
 from kerneltruth.oracle.decide import deciding_failure
 from kerneltruth.oracle.obligations import Departure
 from kerneltruth.oracle.open_parts import is_over
-from kerneltruth.oracle.outcome import UNREACHED
 
 LAYOUTS = Departure(obligation="layouts", promised=False)
 SHAPES = Departure(obligation="shapes")

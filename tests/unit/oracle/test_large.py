@@ -11,7 +11,7 @@ from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
-from kerneltruth.oracle.large import KIND, LARGE, NEEDS_GPU, NOT_PASSED, large_outcome
+from kerneltruth.oracle.large import KIND, LARGE, NEEDS_GPU, NOT_PASSED, call_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.arguments import RepeatedArgument
 from kerneltruth.runner.observation import Observation, OtherResult
@@ -76,13 +76,13 @@ def _int32_bytes(at, x):
     return written
 
 
-def _outcome(device, verdict=None, *, plan=None, profile=None):
-    return large_outcome(device, plan or Plan(), verdict or Passed(), profile or {})
+def _large(device, verdict=None, *, plan=None, profile=None):
+    return call_large(device, plan or Plan(), verdict or Passed(), profile or {})
 
 
 def test_a_right_kernel_holds_beyond_2_31_elements():
     device = _Device(RELU, _right)
-    found = _outcome(device)
+    found = _large(device)
     assert found.status == "held"
     assert "more than 2^31 elements" in found.reason
     assert len(device.calls) == 1
@@ -90,7 +90,7 @@ def test_a_right_kernel_holds_beyond_2_31_elements():
 
 def test_inputs_travel_as_a_block_of_rows():
     device = _Device(RELU, _right)
-    _outcome(device)
+    _large(device)
     ((arguments, _, rows, _),) = device.calls
     (x,) = arguments
     assert x.shape[0] == rows.total
@@ -99,7 +99,7 @@ def test_inputs_travel_as_a_block_of_rows():
 
 
 def test_rows_beyond_2_31_elements_that_are_wrong_are_a_hazard():
-    found = _outcome(_Device(RELU, _int32))
+    found = _large(_Device(RELU, _int32))
     assert found.status == "broken"
     assert "more than 2^31 elements" in found.reason
     assert "right at" in found.reason
@@ -109,7 +109,7 @@ def test_rows_beyond_2_31_elements_that_are_wrong_are_a_hazard():
 
 def test_the_smaller_size_is_named_if_both_are_wrong():
     device = _Device(RELU, _int32_bytes)
-    found = _outcome(device)
+    found = _large(device)
     assert found.status == "broken"
     assert "more than 2^31 bytes" in found.reason
     assert "right at" not in found.reason
@@ -117,45 +117,45 @@ def test_the_smaller_size_is_named_if_both_are_wrong():
 
 
 def test_a_reduction_of_each_row_is_judged_by_its_rows():
-    found = _outcome(_Device(SUM, lambda at, x: x.sum(-1)))
+    found = _large(_Device(SUM, lambda at, x: x.sum(-1)))
     assert found.status == "held"
 
 
 def test_less_memory_means_a_call_in_half_precision_if_the_candidate_takes_it():
     held = {"dtypes.float16": ProfileEntry(status="held", promised=True)}
-    found = _outcome(_Device(RELU, _right, free=20 * GIB), profile=held)
+    found = _large(_Device(RELU, _right, free=20 * GIB), profile=held)
     assert found.status == "held"
     assert "float16" in found.reason
     assert "more than 2^31 elements" in found.reason
 
 
 def test_least_memory_means_a_call_beyond_2_31_bytes():
-    found = _outcome(_Device(RELU, _right, free=8 * GIB))
+    found = _large(_Device(RELU, _right, free=8 * GIB))
     assert found.status == "held"
     assert "more than 2^31 bytes" in found.reason
 
 
 def test_no_memory_means_that_nothing_is_tried():
-    found = _outcome(_Device(RELU, _right, free=GIB))
+    found = _large(_Device(RELU, _right, free=GIB))
     assert found.status == "not_tried"
     assert found.reason.startswith(MEMORY_LACKS)
 
 
 def test_a_candidate_that_allocates_too_much_is_not_to_blame():
     spent = Observation(ended="raised", error="OutOfMemoryError", message="CUDA out of memory")
-    found = _outcome(_Device(RELU, lambda at, x: spent))
+    found = _large(_Device(RELU, lambda at, x: spent))
     assert found.status == "not_tried"
 
 
 def test_a_slow_kernel_is_not_to_blame():
-    found = _outcome(_Device(RELU, lambda at, x: Observation(ended="timeout")))
+    found = _large(_Device(RELU, lambda at, x: Observation(ended="timeout")))
     assert found.status == "not_tried"
     assert "did not return within 5 s" in found.reason
 
 
 def test_a_refusal_is_one():
     refusal = Observation(ended="raised", error="ValueError", message="at most 2^31 elements")
-    found = _outcome(_Device(RELU, lambda at, x: refusal))
+    found = _large(_Device(RELU, lambda at, x: refusal))
     assert found.status == "refused"
     assert found.reason.startswith("refused: ValueError: at most 2^31 elements at M=")
 
@@ -163,41 +163,41 @@ def test_a_refusal_is_one():
 def test_a_kernel_that_leaves_its_memory_is_broken():
     words = "CUDA error: an illegal memory access was encountered"
     strayed = Observation(ended="raised", error="AcceleratorError", message=words, dirty=True)
-    assert _outcome(_Device(RELU, lambda at, x: strayed)).status == "broken"
+    assert _large(_Device(RELU, lambda at, x: strayed)).status == "broken"
 
 
 def test_another_number_of_rows_is_broken():
     short = OtherResult(type="Tensor", text="a tensor of the shape [5, 257]")
     returned = Observation(ended="returned", results=(short,))
-    found = _outcome(_Device(RELU, lambda at, x: returned))
+    found = _large(_Device(RELU, lambda at, x: returned))
     assert found.status == "broken"
     assert found.reason.startswith("returned a tensor of the shape [5, 257] at M=")
 
 
 def test_a_cpu_is_named_as_the_reason():
     device = _Device(RELU, _right, device="cpu")
-    found = _outcome(device)
+    found = _large(device)
     assert (found.status, found.reason) == ("not_tried", NEEDS_GPU)
     assert not device.calls
 
 
 def test_it_is_tried_only_where_all_that_decides_holds():
     device = _Device(RELU, _right)
-    found = _outcome(device, Failed(kind="value", detail="wrong"))
+    found = _large(device, Failed(kind="value", detail="wrong"))
     assert (found.status, found.reason) == ("not_tried", NOT_PASSED)
     assert not device.calls
 
 
 def test_chosen_strategies_leave_it_out():
     device = _Device(RELU, _right)
-    assert _outcome(device, plan=Plan(strategies=("default",))).status == "not_tried"
+    assert _large(device, plan=Plan(strategies=("default",))).status == "not_tried"
     assert not device.calls
 
 
 def test_operators_that_are_not_row_by_row_have_no_such_entry():
     over_rows = declare("f(x[M, N])", lambda x: x - x.mean(0))
-    assert _outcome(_Device(MATMUL, _right)) is None
-    assert _outcome(_Device(over_rows, _right)) is None
+    assert _large(_Device(MATMUL, _right)) is None
+    assert _large(_Device(over_rows, _right)) is None
 
 
 def _shapes(**more):
@@ -205,13 +205,13 @@ def _shapes(**more):
 
 
 def test_shapes_say_where_they_held_beyond_2_31_elements():
-    (entry,) = _outcome(_Device(RELU, _right)).noted(_shapes()).values()
+    (entry,) = _large(_Device(RELU, _right)).noted(_shapes()).values()
     assert entry.reason.startswith("also right at M=")
     assert entry.untried == {}
 
 
 def test_shapes_name_what_was_not_tried_beside_other_kinds():
-    found = _outcome(_Device(RELU, _right, device="cpu"))
+    found = _large(_Device(RELU, _right, device="cpu"))
     (entry,) = found.noted(_shapes(untried={"N=65": "no turn"})).values()
     assert entry.untried == {"N=65": "no turn", KIND: NEEDS_GPU}
     assert found.hazard == {}
@@ -219,7 +219,7 @@ def test_shapes_name_what_was_not_tried_beside_other_kinds():
 
 def test_broken_shapes_stay_as_they_are():
     broken = {"shapes": ProfileEntry(status="broken", promised=True)}
-    assert _outcome(_Device(RELU, _right)).noted(broken) == {}
+    assert _large(_Device(RELU, _right)).noted(broken) == {}
 
 
 def test_a_judged_candidate_says_that_a_cpu_is_too_small():

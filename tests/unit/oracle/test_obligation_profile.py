@@ -9,9 +9,9 @@ from scripted import RELU, declare, returned, session_of
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import OBLIGATIONS
+from kerneltruth.oracle.case_status import UNREACHED
 from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.obligations import departures, obligations_of
-from kerneltruth.oracle.outcome import UNREACHED
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
     REFUSED_AS_PUBLISHED,

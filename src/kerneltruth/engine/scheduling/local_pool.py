@@ -1,6 +1,6 @@
 """Run a pool of judge processes on this machine, all sharing one zygote.
 
-The parent hands out jobs and collects outcomes. If a judge dies, its job is tried once more. A
+The parent hands out jobs and collects results. If a judge dies, its job is tried once more. A
 second stage for some results has one worker: it is for work that must not run in parallel.
 """
 

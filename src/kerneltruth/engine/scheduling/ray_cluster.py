@@ -1,6 +1,6 @@
 """Judges on a Ray cluster: actors that each warm up once and do one job after the other.
 
-The driver hands out jobs, and an outcome counts when it reaches the driver: a job whose actor or
+The driver hands out jobs, and a result counts when it reaches the driver: a job whose actor or
 node was lost before that is handed out again, so that none is lost and none is counted twice.
 """
 

@@ -11,7 +11,7 @@ from kerneltruth.analysis.metrics import rates
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import EAGER, speedups
-from kerneltruth.documents.runs import EditOutcome
+from kerneltruth.documents.runs import EditEffect
 from kerneltruth.report.page.cells import (
     Cell,
     KernelsCell,
@@ -32,7 +32,7 @@ MOST_KERNELS = 200
 NOT_TRIED = "not tried"
 Numbers = Mapping[tuple[int, str], int]
 # What changed first.
-_ORDER: tuple[EditOutcome | None, ...] = ("broken", "fixed", "still wrong", "still right", None)
+_ORDER: tuple[EditEffect | None, ...] = ("broken", "fixed", "still wrong", "still right", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,11 @@ from kerneltruth.report.page.charts import StepChart
 from kerneltruth.report.page.deviance import DeviancePart, deviance_part
 from kerneltruth.report.page.devices import DevicesPart, devices_part
 from kerneltruth.report.page.embed import Packed, packed
+from kerneltruth.report.page.endings import endings_table
 from kerneltruth.report.page.findings import AttemptDetail, attempt_detail
 from kerneltruth.report.page.illusions import illusion_tables
 from kerneltruth.report.page.leaderboard import best_part, leaderboard_part
 from kerneltruth.report.page.material import PageMaterial
-from kerneltruth.report.page.outcomes import outcomes_table
 from kerneltruth.report.page.rates import (
     DTYPES,
     Tile,
@@ -86,7 +86,7 @@ class Page:
     notes: Sequence[str]
     audit: AuditPart | None
     sentences: Sequence[str]
-    outcomes: PageTable | None
+    endings: PageTable | None
     survival: SurvivalPart | None
     tiles: Sequence[Tile]
     heat: VerdictMap
@@ -142,7 +142,7 @@ def page_document(
         notes=_notes(material, details, sources),
         audit=audit_part(study),
         sentences=sentences(found, answers),
-        outcomes=outcomes_table(found, answers),
+        endings=endings_table(found, answers),
         survival=survival_part(found),
         tiles=tiles(found, answers),
         heat=verdict_map(answers),

@@ -114,14 +114,14 @@ def cell(results: Sequence[Result]) -> MapCell:
 
     The page's script does the same for the attempts that a filter leaves; see `counts.js`.
     """
-    outcomes = Counter(r.verdict for r in results)
+    ended = Counter(r.verdict for r in results)
     total, right = len(results), sum(r.correct for r in results)
-    judged = total - sum(outcomes[word] for word in NOT_JUDGED)
+    judged = total - sum(ended[word] for word in NOT_JUDGED)
     returned = sum(r.called for r in results)
     mark = f"{right}/{total}"
     if total == 1:
         mark = MARKS.get(results[0].verdict, NOT_KNOWN)
-    said = ", ".join(f"{n} {label(word)}" for word, n in outcomes.most_common())
+    said = ", ".join(f"{n} {label(word)}" for word, n in ended.most_common())
     return MapCell(
         mark=mark,
         shade=shade(right=right, total=total, judged=judged, returned=returned),

@@ -24,7 +24,7 @@ from kerneltruth.documents.verdict import (
     VerdictWord,
 )
 from kerneltruth.engine.requests import STAGES
-from kerneltruth.oracle.outcome import line_of
+from kerneltruth.oracle.case_status import line_of
 
 NOT_RUN: Final = "not_run"
 # Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
@@ -179,7 +179,7 @@ def _of_stages(stages: StagesRecord, detail: str) -> str:
 def listed(lines: Iterable[ListedLine]) -> list[RunCandidate]:
     """Return the candidates of lines, each exactly once.
 
-    A repeated source has the outcome of its original, named by `same_as`.
+    A repeated source has the verdict of its original, named by `same_as`.
     """
     lines = list(lines)
     by_key = {line.key: line for line in lines}

@@ -8,7 +8,7 @@ from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import Failed, Passed, RuntimeFault
-from kerneltruth.engine.outcomes import ListedLine, listed, was_wrong_when_timed
+from kerneltruth.engine.stages import ListedLine, listed, was_wrong_when_timed
 
 
 def line(key="one", verdict=None, call="pass", exe="pass", perf=None, **more):

@@ -1,4 +1,4 @@
-"""Derive outcomes for other tools, one per candidate, from a check's document or a run."""
+"""Derive entries of JUnit and annotations, one per candidate, from a check's document or a run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LINE = re.compile(r"(.+):(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The outcome of one candidate.
+class JUnitEntry:
+    """How one candidate ended, for other tools.
 
     Attributes:
         name: the candidate's name; `group` is its suite or task.
@@ -54,25 +54,25 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JUnitSuite:
-    """The outcomes of one command, and the properties that they may depend on."""
+    """The entries of one command, and the properties that they may depend on."""
 
     name: str
     device: str
     properties: Mapping[str, str]
     started: str
-    outcomes: tuple[Outcome, ...]
+    entries: tuple[JUnitEntry, ...]
 
 
 def of_check(document: CheckDocument, file: Path, *, device: str) -> JUnitSuite:
-    """Return the outcome of `check`."""
+    """Return the entry of `check`."""
     return _suite_of(device, _of_file(document, file))
 
 
 def of_checks(document: ChecksDocument, *, device: str) -> JUnitSuite:
-    """Return the outcomes of `check` of several files."""
-    outcomes = [_of_file(each, Path(each.candidate.path)) for each in document.checks]
+    """Return the entries of `check` of several files."""
+    entries = [_of_file(each, Path(each.candidate.path)) for each in document.checks]
     refused = (
-        Outcome(
+        JUnitEntry(
             name=Path(each.path).name,
             group="",
             status="error",
@@ -84,16 +84,16 @@ def of_checks(document: ChecksDocument, *, device: str) -> JUnitSuite:
         )
         for each in document.refused
     )
-    return _suite_of(device, *outcomes, *refused)
+    return _suite_of(device, *entries, *refused)
 
 
-def _suite_of(device: str, *outcomes: Outcome) -> JUnitSuite:
+def _suite_of(device: str, *entries: JUnitEntry) -> JUnitSuite:
     return JUnitSuite(
-        name="kerneltruth check", device=device, properties={}, started="", outcomes=outcomes
+        name="kerneltruth check", device=device, properties={}, started="", entries=entries
     )
 
 
-def _of_file(document: CheckDocument, file: Path) -> Outcome:
+def _of_file(document: CheckDocument, file: Path) -> JUnitEntry:
     verdict, kind = document.verdict, document.kind
     reason = document.explanation or document.detail or ""
     parts = [
@@ -103,7 +103,7 @@ def _of_file(document: CheckDocument, file: Path) -> Outcome:
         and f"smallest failing case: {document.minimal_summary}: {document.minimal_shown}",
         document.finding and f"finding: {document.finding}",
     ]
-    return Outcome(
+    return JUnitEntry(
         name=file.name,
         group=document.task,
         status=status_of(verdict),
@@ -134,7 +134,7 @@ def _message(failing: Sequence[str], reason: str, smallest: str | None, finding:
 
 
 def of_run(run: Path, candidates: Path) -> JUnitSuite:
-    """Return the outcomes of a run, one per attempt.
+    """Return the entries of a run, one per attempt.
 
     `candidates` is where its submissions were read from.
     """
@@ -146,8 +146,8 @@ def of_run(run: Path, candidates: Path) -> JUnitSuite:
         device=about.device,
         properties={"version": about.version, "seed": str(about.seed), "run": about.path},
         started=about.started,
-        outcomes=tuple(
-            _outcome(result, lines.get(result.same_as or result.key), run, candidates)
+        entries=tuple(
+            _entry(result, lines.get(result.same_as or result.key), run, candidates)
             for result in study.attempts
         ),
     )
@@ -183,14 +183,14 @@ def _of_attempt(key: str, attempt: Attempt) -> _Said:
     )
 
 
-def _outcome(result: Result, said: _Said | None, run: Path, candidates: Path) -> Outcome:
+def _entry(result: Result, said: _Said | None, run: Path, candidates: Path) -> JUnitEntry:
     said = said or _Said(result.key)
     labels = (f"{n} {v}" for n, v in (("method", result.method), ("model", result.model)) if v)
     finding = result.finding and str(run / "findings" / result.finding)
     parts = [result.detail, said.explanation, finding and f"finding: {finding}", *labels]
     file, line = _place(result.origin, candidates)
     reason = said.explanation or result.detail
-    return Outcome(
+    return JUnitEntry(
         name=result.key,
         group=result.task,
         status=status_of(result.verdict),
@@ -208,7 +208,7 @@ def _outcome(result: Result, said: _Said | None, run: Path, candidates: Path) ->
 
 
 def status_of(verdict: str) -> Status:
-    """Map a verdict to one of a tool's four outcomes."""
+    """Map a verdict to one of the four words of other tools."""
     if verdict == "pass":
         return "passed"
     if verdict == "infra":

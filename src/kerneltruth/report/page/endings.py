@@ -1,4 +1,4 @@
-"""The page's table of outcomes: how the answers of each method end, as a stack. Pure."""
+"""The page's table of endings: how the answers of each method end, as a stack. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOT_JUDGED, _OTHERWISE = "not judged here", "ends otherwise"
 _LEAST_MARKED = 5.0
 
 
-def outcomes_table(found: AnalyzeDocument, answers: Sequence[Result]) -> PageTable | None:
+def endings_table(found: AnalyzeDocument, answers: Sequence[Result]) -> PageTable | None:
     """Make the table; None without an answer, and for an audit."""
     if not answers or found.audit is not None:
         return None
@@ -54,7 +54,7 @@ def outcomes_table(found: AnalyzeDocument, answers: Sequence[Result]) -> PageTab
         column("how they end", number=False, hint=marks),
         column("is right"),
     ]
-    return table("outcomes", "How the answers of each method end.", columns, rows)
+    return table("endings", "How the answers of each method end.", columns, rows)
 
 
 def _stack(results: Sequence[Result]) -> StackCell:

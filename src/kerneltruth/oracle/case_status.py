@@ -1,4 +1,4 @@
-"""The outcome that a verdict on a case means for the obligations that the case tries."""
+"""The status that a verdict on a case gives the obligations that the case tries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kerneltruth.documents.verdict import (
     Verdict,
 )
 
-Outcome = Literal["held", "broken", "refused"]
+CaseStatus = Literal["held", "broken", "refused"]
 UNREACHED = "none of the cases that the budget allows tries it"
 
 
-def outcome_of(verdict: Verdict) -> Outcome | None:
+def case_status(verdict: Verdict) -> CaseStatus | None:
     """What a case says of the obligations that it tries; None where it was not judged."""
     match verdict:
         case Passed():

@@ -8,7 +8,7 @@ WORDS = ("pass", "fail", "fail", "runtime_error", "compile_error", "unsupported_
 
 
 def table(*results):
-    return page_document(material_of(*results)).outcomes
+    return page_document(material_of(*results)).endings
 
 
 def stacks(found):
