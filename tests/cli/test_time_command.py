@@ -207,7 +207,7 @@ def timing(file, **more):
     def make(runner, *, cold, **how):
         raise UserError(f"it would be timed, {cold=}")
 
-    measure = {"measure": lambda runner, *, again: None, "make": make}
+    measure = {"measure": lambda runner, *, anew: None, "make": make}
     return time_file(request, SimpleNamespace(device="cpu"), 0.0, **measure)
 
 

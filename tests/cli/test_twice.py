@@ -2,7 +2,7 @@
 
 import json
 
-from kerneltruth.oracle.rounds import second_seed
+from kerneltruth.oracle.second_round import second_seed
 
 RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
 WRONG = "import torch\ndef relu(input):\n    return input.abs()\n"

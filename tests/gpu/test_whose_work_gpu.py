@@ -197,7 +197,7 @@ def test_time_says_whose_kernels_take_the_time_of_its_largest_shape(tmp_path):
     machine = Machine(device="cuda:0")
     with Runner(device="cuda:0") as runner:
         document = result_of(
-            time_file(request, runner, 0.0, measure=lambda runner, *, again: machine)
+            time_file(request, runner, 0.0, measure=lambda runner, *, anew: machine)
         )
     assert document.outcome == "timed", document.detail
     assert document.kernel.case == document.shapes[-1].summary

@@ -40,14 +40,14 @@ class OutcomeFacts:
 
     Attributes:
         first: their comparison.
-        again: their comparison in other processes, if there was one.
+        confirmation: their comparison in other processes, if there was one.
         flags: of the shape.
         hindered: whether the baseline ran faster once the candidate was gone.
         candidate: what holds of the candidate on some shape: `wrong` or `timing_suspect`.
     """
 
     first: Comparison
-    again: Comparison | None = None
+    confirmation: Comparison | None = None
     flags: Collection[str] = ()
     hindered: bool = False
     candidate: Doubt | None = None
@@ -78,7 +78,8 @@ def conclude(facts: OutcomeFacts) -> Conclusion:
         return Conclusion("tie")
     if supported == "faster" and facts.first.suspect:
         return Conclusion("tie", "timing_suspect")
-    if facts.again is not None and conclude(OutcomeFacts(first=facts.again)).outcome != supported:
+    confirmed = facts.confirmation and conclude(OutcomeFacts(first=facts.confirmation)).outcome
+    if confirmed not in (None, supported):
         return Conclusion("tie", "processes_differ")
     if supported == "slower":
         return Conclusion("slower")

@@ -28,7 +28,7 @@ from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.rehearsal import rehearse
-from kerneltruth.oracle.rounds import SecondRoundBegun, evaluate_rounds
+from kerneltruth.oracle.second_round import SecondRoundBegun, evaluate_rounds
 from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate

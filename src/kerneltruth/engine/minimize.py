@@ -12,7 +12,7 @@ from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.stored import Finding
 from kerneltruth.documents.verdict import Failed, Infra, UnsupportedHere, Verdict, is_bad
 from kerneltruth.engine.devices import begin, choose_device, new_runner
-from kerneltruth.engine.replay import judge_again
+from kerneltruth.engine.replay import rejudge
 from kerneltruth.engine.requests import Events, MinimizeRequest, Step
 from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -107,7 +107,7 @@ def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict
         UserError: it is not bad.
     """
     expectation = session.cache.get(session.task, finding.case)
-    verdict = judge_again(session, finding, expectation).verdict
+    verdict = rejudge(session, finding, expectation).verdict
     if isinstance(verdict, UnsupportedHere | Infra):
         raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
     if not is_bad(verdict):

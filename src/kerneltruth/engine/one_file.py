@@ -55,7 +55,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.evaluate import CaseJudged
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.rounds import SecondRoundBegun
+from kerneltruth.oracle.second_round import SecondRoundBegun
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import RunStore
@@ -145,7 +145,7 @@ def judge_into(
     """Judge a job of a run, or return what the run holds of it already."""
     done = [line for line in store.results() if line.key == job.name]
     if done:
-        return _read_again(options, done[0], store.path)
+        return _read_stored(options, done[0], store.path)
     attempt, script = yield from _judge(evaluator, job, options)
     here = environment(evaluator.runner.device)
     found = store_attempt(store, job, attempt, here, policy=evaluator.cache.policy)
@@ -160,7 +160,7 @@ def _judged(
     return Judged(document=document, findings=found.all, script=script)
 
 
-def _read_again(options: CheckRequest, line: ResultLine, run: Path) -> Judged:
+def _read_stored(options: CheckRequest, line: ResultLine, run: Path) -> Judged:
     """Return what a run holds already."""
     attempt, deciding = attempt_in(line), line.finding or None
     document = check_document(options, attempt, finding=deciding, run=run, seconds=attempt.seconds)

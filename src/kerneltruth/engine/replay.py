@@ -19,13 +19,13 @@ from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.engine.written_errors import write_errors
 from kerneltruth.errors import UserError
-from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.evaluate import load_verdict
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.repeated_calls import reproduced
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import load_snapshot
@@ -116,11 +116,11 @@ def _replay(
     elif finding.digests.inputs and result.inputs == "differ":
         return records.replace(result, reason=_what_differs(finding, expectation))
     with CandidateSession(task, candidate, runner, cache, deadline_s=request.deadline_s) as session:
-        again = judge_again(session, finding, expectation)
-    verdict, output = again.verdict, _output(finding, again.digest, now)
+        rejudged = rejudge(session, finding, expectation)
+    verdict, output = rejudged.verdict, _output(finding, rejudged.digest, now)
     reason = _why_not_reproduced(finding, verdict, output)
     folder = request.errors
-    errors = folder and write_errors(folder, finding, expectation, again.ruling)
+    errors = folder and write_errors(folder, finding, expectation, rejudged.ruling)
     return records.replace(
         result,
         verdict=verdict.word,
@@ -199,7 +199,7 @@ class Rejudged:
         return tensors_digest(outputs) if outputs else None
 
 
-def judge_again(session: CandidateSession, finding: Finding, expectation: Expectation) -> Rejudged:
+def rejudge(session: CandidateSession, finding: Finding, expectation: Expectation) -> Rejudged:
     """Judge a finding's case as the session gave it."""
     not_loaded = load_verdict(session)
     if not_loaded is not None:
@@ -217,7 +217,7 @@ def judge_again(session: CandidateSession, finding: Finding, expectation: Expect
         others = (session.cache.get(session.task, case) for case in cases)
         late = session.changed_later()
         verdict = late[1] if late else verdict
-        verdict = seen_again(session, finding.verdict, expectation, others) or verdict
+        verdict = reproduced(session, finding.verdict, expectation, others) or verdict
     return Rejudged(verdict=verdict, ruling=ruling)
 
 

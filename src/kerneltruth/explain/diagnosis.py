@@ -94,9 +94,9 @@ def diagnose(
     """
     inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
     fault: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (failure.verdict.word,))
-    if not _can_be_asked_again(failure.verdict, session, effort):
+    if not _can_be_repeated(failure.verdict, session, effort):
         return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
-    again = inquiry.ask(failure.case)
+    repeated = inquiry.ask(failure.case)
     shrunk = minimize_case(
         inquiry.failure.case,
         inquiry.session.task,
@@ -110,10 +110,10 @@ def diagnose(
         ),
         blocks=sorted(inquiry.session.launches.blocks),
     )
-    if isinstance(failure.verdict, Failed) and again is not None:
+    if isinstance(failure.verdict, Failed) and repeated is not None:
         drawn = next((c for c in reversed(shrunk.trail) if not c.literals), failure.case)
         inquiry.ask_relatives(drawn)
-        fault = _explain(inquiry, *again, others)
+        fault = _explain(inquiry, *repeated, others)
     explanation, tags = fault
     explanation = " ".join(filter(None, (explanation, configurations(inquiry))))
     smallest = inquiry.ask(shrunk.value)
@@ -123,13 +123,11 @@ def diagnose(
         explanation=explanation,
         tags=tags,
         evaluations=shrunk.evaluations,
-        error_map=None if again is None else _map(session, *again),
+        error_map=None if repeated is None else _map(session, *repeated),
     )
 
 
-def _can_be_asked_again(
-    verdict: Verdict, session: CandidateSession, effort: DiagnosisEffort
-) -> bool:
+def _can_be_repeated(verdict: Verdict, session: CandidateSession, effort: DiagnosisEffort) -> bool:
     """Return whether further calls can show the failure, within the budget."""
     if isinstance(verdict, TimedOut):
         return session.deadline_s <= effort.seconds

@@ -115,7 +115,7 @@ class CandidateSession:
         self._child = None
         self.targets.close(wait=wait)
 
-    def begin_again(self) -> None:
+    def begin_second_round(self) -> None:
         """Leave the next call to a fresh child, and forget what earlier ones have shown of work."""
         self.close()
         self.examined = None

@@ -24,7 +24,6 @@ from kerneltruth.documents.verdict import (
     Void,
     is_bad,
 )
-from kerneltruth.oracle.again import drawn_alike, kept_from_others
 from kerneltruth.oracle.blame import Blame
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.case_status import CaseStatus, case_status, detail_of, kind_of
@@ -38,6 +37,7 @@ from kerneltruth.oracle.open_parts import is_over, open_part
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.repeated_calls import drawn_alike, kept_from_others
 from kerneltruth.oracle.replayable import of_several_calls, with_digests
 from kerneltruth.oracle.right_cases import RightCases
 from kerneltruth.oracle.tally import Tally
@@ -137,9 +137,9 @@ class CaseLoop:
             if plan.stop_at_first and hangs >= enough:
                 self._out_of_time = TimedOut(seconds=hangs * plan.deadline_s)
                 return
-        first = self._right.first if plan.again else None
+        first = self._right.first if plan.repeat else None
         if first is not None and not is_over(self.counts):
-            yield from self._call_again(first)
+            yield from self._repeat_calls(first)
         late = None if is_over(self.counts) else self._session.changed_later()
         if late is not None:
             yield self._counted(of_several_calls(*late), late[0].case, late[0].case)
@@ -229,8 +229,8 @@ class CaseLoop:
             return status
         return None
 
-    def _call_again(self, first: Expectation) -> Iterator[Judgement]:
-        """Call right cases again: only that shows some faults."""
+    def _repeat_calls(self, first: Expectation) -> Iterator[Judgement]:
+        """Repeat calls of right cases: only that shows some faults."""
         session = self._session
         kept = self._right.state_kept(session)
         if isinstance(kept, Failed):
@@ -254,8 +254,8 @@ class CaseLoop:
             published = next(generate(session.task, count=1, device=device, **plan.chosen()), None)
         if published is not None:
             yield published
-            if session.weights.own is not None and (again := session.weights.as_taken(published)):
-                yield again
+            if session.weights.own is not None and (taken := session.weights.as_taken(published)):
+                yield taken
         dealt = session.cache.deals.deal(
             session.task,
             plan,

@@ -19,13 +19,13 @@ from kerneltruth.documents.verdict import (
     Verdict,
     is_bad,
 )
-from kerneltruth.oracle.again import differ
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.recent import Recent
+from kerneltruth.oracle.repeated_calls import differ
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task

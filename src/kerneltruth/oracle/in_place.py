@@ -43,7 +43,7 @@ def follows(session: CandidateSession, expectation: Expectation) -> bool | Expec
     Then other values of the same shapes are right as well, in the child that ran the case: one draw
     shows both. What is wrong in a fresh child, too, is returned, to be judged like any other. None
     where the probe says nothing. Where this is false, the child has ended, and
-    `again.kept_from_before` and `not_following` tell why, by draws of their own.
+    `repeated_calls.kept_from_before` and `not_following` tell why, by draws of their own.
     """
     drawn = _drawn(session, expectation, 3)
     earlier = [] if drawn is None else _earlier(drawn, expectation.inputs, session.task)
@@ -66,7 +66,7 @@ def not_following(
     If a fresh child gets that draw wrong too, nothing was kept; it is returned, to be judged like
     any other. Whatever else ends these calls, such as an error on odd inputs, tells nothing.
     """
-    # The draw before is `again.kept_from_before`'s; values that were called are in caches already.
+    # The draw before is `kept_from_before`'s; values that were called are in caches already.
     drawn = _drawn(session, expectation, 2)
     earlier = [] if drawn is None else _earlier(drawn, expectation.inputs, session.task)
     if drawn is None or not earlier:

@@ -28,7 +28,7 @@ class Plan:
         stop_at_first: whether an obligation ends at its first failing case.
         require_kernel: whether a right result must be the work of the candidate's own kernels.
         twice: the share of right candidates that are judged in a second round.
-        again: whether right cases are called again, to show state that calls leave behind.
+        repeat: whether calls of right cases are repeated, to show state that calls leave behind.
         forgiving: whether right cases suffice, though others were not answered or not tried; only
             an audit of exploits shows what that would let pass.
         compile: whether every launch is also compiled for the runner's targets.
@@ -50,7 +50,7 @@ class Plan:
     stop_at_first: bool = True
     require_kernel: bool = False
     twice: float = 0.0
-    again: bool = True
+    repeat: bool = True
     forgiving: bool = False
     compile: bool = True
     large: bool = False

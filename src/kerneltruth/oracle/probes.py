@@ -156,8 +156,8 @@ def needs_contiguous(
 
     def passes(names: Sequence[str]) -> bool:
         around = Surroundings(contiguous=frozenset(names))
-        again, _, _ = session.call(expectation, config=config, around=around)
-        return isinstance(again.verdict, Passed)
+        repeated, _, _ = session.call(expectation, config=config, around=around)
+        return isinstance(repeated.verdict, Passed)
 
     if not strided or not passes(strided):
         return ()
@@ -235,21 +235,21 @@ def _changes(
 ) -> Iterator[tuple[FailKind, list[torch.Tensor]]]:
     """Causes of these kinds, and which elements of each output change with them."""
 
-    def again(around: Surroundings) -> tuple[torch.Tensor, ...]:
-        return _again(session, expectation, ruling, around, config)
+    def repeated(around: Surroundings) -> tuple[torch.Tensor, ...]:
+        return _repeated(session, expectation, ruling, around, config)
 
     bounds = [expected.bound for expected in expectation.outputs]
     if not session.task.random:
         for kind in kinds:
             for around in CAUSES[kind]:
-                seen = zip(ruling.outputs, again(around), bounds, strict=False)
+                seen = zip(ruling.outputs, repeated(around), bounds, strict=False)
                 yield kind, [differs(before, now, bound) for before, now, bound in seen]
         return
     probed = [kind for kind in kinds if kind != "nondeterministic"]
     # Equal calls before and after: a seed may come from a clock.
-    equal = [again(USUAL)]
-    others = [again(around) for kind in probed for around in CAUSES[kind]]
-    equal.append(again(USUAL))
+    equal = [repeated(USUAL)]
+    others = [repeated(around) for kind in probed for around in CAUSES[kind]]
+    equal.append(repeated(USUAL))
     for kind, other in zip(probed, others, strict=True):
         yield (
             kind,
@@ -262,7 +262,7 @@ def _changes(
         )
 
 
-def _again(
+def _repeated(
     session: CandidateSession,
     expectation: Expectation,
     ruling: Ruling,

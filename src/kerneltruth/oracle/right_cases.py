@@ -5,12 +5,12 @@ from __future__ import annotations
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import KernelFact
 from kerneltruth.documents.verdict import Failed
-from kerneltruth.oracle.again import kept_from_before, telling
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.oracle.kernel_fact import kernel_fact
 from kerneltruth.oracle.obligations import departures
+from kerneltruth.oracle.repeated_calls import kept_from_before, telling
 
 
 class RightCases:
@@ -36,11 +36,11 @@ class RightCases:
             self.kept.append(expectation)
 
     def telling(self) -> Expectation | None:
-        """Return the one whose draws tell most; see `again.telling`."""
+        """Return the one whose draws tell most; see `repeated_calls.telling`."""
         return telling(self.kept)
 
     def state_kept(self, session: CandidateSession) -> Failed | Expectation | None:
-        """What shows that calls leave state behind; see `again.kept_from_before`.
+        """What shows that calls leave state behind; see `repeated_calls.kept_from_before`.
 
         To be called where a case is kept.
         """

@@ -48,7 +48,7 @@ def check_view(document: CheckDocument) -> RenderableType:
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
     _profile(table, {k: e for k, e in document.profile.items() if k != "kernel"})
     _work(table, document)
-    _again(table, document)
+    _second_round(table, document)
     _declined(table, document.declined)
     _noted(table, document)
     for reason, count in document.void.items():
@@ -99,7 +99,7 @@ def counts_view(document: ChecksDocument) -> RenderableType:
     return Text.assemble(*between, f" in {document.seconds:.1f} s")
 
 
-def _again(table: Table, document: CheckDocument) -> None:
+def _second_round(table: Table, document: CheckDocument) -> None:
     """Say how a second round ended, on which cases, and why there was one."""
     round_ = document.second_round
     if round_ is None:

@@ -31,7 +31,7 @@ FASTER, TIE, SLOWER = (OutcomeFacts(first=ratio(r)) for r in (1.5, 1.0, 0.5))
 STEPS = [
     ({}, "timing_suspect"),
     ({"first": ratio(1.5)}, "processes_differ"),
-    ({"again": None}, "timing_suspect"),
+    ({"confirmation": None}, "timing_suspect"),
     ({"flags": ("not_graded", "below_floor")}, "below_floor"),
     ({"flags": ("not_graded", "host_bound")}, "not_graded"),
     ({"flags": ("host_bound",)}, "baseline_hindered"),
@@ -42,7 +42,7 @@ STEPS = [
 def test_of_several_doubts_the_first_in_order_makes_a_tie_of_a_gain():
     facts = OutcomeFacts(
         first=ratio(1.5, suspect=True),
-        again=ratio(1.0),
+        confirmation=ratio(1.0),
         flags=("not_graded", "below_floor", "timing_suspect"),
         hindered=True,
         candidate="wrong",
@@ -58,7 +58,7 @@ def test_of_several_doubts_the_first_in_order_makes_a_tie_of_a_gain():
 )
 def test_without_a_doubt_the_interval_has_the_word(facts, outcome):
     assert conclude(facts) == Conclusion(outcome)
-    assert conclude(replace(facts, again=facts.first)) == Conclusion(outcome)
+    assert conclude(replace(facts, confirmation=facts.first)) == Conclusion(outcome)
 
 
 DOUBTED = {"flags": ("timing_suspect",), "hindered": True, "candidate": "timing_suspect"}
@@ -78,11 +78,11 @@ def test_a_difference_that_other_processes_do_not_show_is_a_tie(first, again):
         other = (SLOWER if first is FASTER else FASTER).first
     else:
         other = ratio(1.5, suspect=True) if again == "suspect" else ratio(1.0)
-    assert conclude(replace(first, again=other)) == Conclusion("tie", "processes_differ")
+    assert conclude(replace(first, confirmation=other)) == Conclusion("tie", "processes_differ")
 
 
 def test_a_tie_is_a_tie_whatever_other_processes_show():
-    assert conclude(replace(TIE, again=ratio(1.5))) == Conclusion("tie")
+    assert conclude(replace(TIE, confirmation=ratio(1.5))) == Conclusion("tie")
 
 
 def test_ratios_near_1_that_are_no_ties_are_looked_at_again():

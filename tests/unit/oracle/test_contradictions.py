@@ -9,7 +9,7 @@ from scripted import RELU, returned, session_of
 from kerneltruth.documents.verdict import Hack, Passed
 from kerneltruth.oracle.contradictions import SLACK_S, false_claim
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.rounds import evaluate_rounds
+from kerneltruth.oracle.second_round import evaluate_rounds
 from kerneltruth.runner.observation import KernelWork, Observation, OtherResult
 
 RESULT = returned(torch.zeros(3, 5))

@@ -8,7 +8,7 @@ from scripted import MATMUL, RELU, returned, session_of
 
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.rounds import STRICTER, evaluate_rounds
+from kerneltruth.oracle.second_round import STRICTER, evaluate_rounds
 from kerneltruth.runner.observation import KernelRun, KernelWork
 
 CASES = 6

@@ -26,7 +26,7 @@ _REASONS = {
     0x100: "display_clock_setting",
 }
 # Seconds for which the same processes on a device are assumed to have the same owners.
-LOOK_AGAIN_S = 1.0
+REFRESH_S = 1.0
 # Fields that count how long each reason has held clocks down since the driver was loaded, so that
 # nothing between two readings is missed (NVML_FI_DEV_CLOCKS_EVENT_REASON_*).
 _COUNTERS = {
@@ -190,7 +190,7 @@ class NvmlTelemetry:
         seen = frozenset(p.pid for p in running)
         now = self._now()
         # Listing our processes takes milliseconds when many judges run; blocks follow faster.
-        if seen != self._seen or now > self._looked + LOOK_AGAIN_S:
+        if seen != self._seen or now > self._looked + REFRESH_S:
             self._seen, self._looked = seen, now
             self._strangers = strangers(seen, self._ours) if seen else 0
         return self._strangers

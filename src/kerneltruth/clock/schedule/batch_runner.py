@@ -60,8 +60,8 @@ HOPELESS = 2
 # Head start over enqueueing time, since the speed of hosts varies.
 SPARE_TIME = 1.5
 # Fewest and most calls of a second estimate, and the seconds after which it stops at the fewest.
-AGAIN = (2, 6)
-AGAIN_S = 0.5
+RE_ESTIMATES = (2, 6)
+RE_ESTIMATE_S = 0.5
 # The keys of `BatchRunner.spent`.
 PARTS = ("calls", "device", "ahead")
 
@@ -166,15 +166,15 @@ class BatchRunner:
         self.last_calls = calls
         side.warm_up_s = least_s / calls
 
-    def estimate_call_again(self, side: Side) -> None:
+    def re_estimate_call(self, side: Side) -> None:
         """Lower the estimate of a call's seconds to the fastest of a few single calls.
 
         For baselines only: it believes what the child claims.
         """
         head_start_s, began = self.head_start_s, self.now()
-        least, most = AGAIN
+        least, most = RE_ESTIMATES
         for i in range(most):
-            if i >= least and self.now() - began > AGAIN_S:
+            if i >= least and self.now() - began > RE_ESTIMATE_S:
                 break
             batch = self.run(side, [i % SPARE])
             side.warm_up_s = min(side.warm_up_s, batch.device_s)

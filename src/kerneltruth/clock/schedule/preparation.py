@@ -86,7 +86,7 @@ def _refuse_if_too_long(
         if too_long(side) is None:
             return
         disturbance()
-        batches.runner.estimate_call_again(side)
+        batches.runner.re_estimate_call(side)
         reason, why = disturbance(), too_long(side)
         if why is not None and (reason is None or side.is_slow):
             raise NotValid(side.name, why)

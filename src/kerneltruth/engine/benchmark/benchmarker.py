@@ -30,7 +30,7 @@ from kerneltruth.engine.benchmark.candidate_document import Measured, concluded,
 from kerneltruth.engine.benchmark.finished import FinishedBenchmark, finished
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.measured_shape import MeasuredShape, measured_shape, retimed
-from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
+from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, retry_with_memory
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.engine.requests import result_of
@@ -173,7 +173,7 @@ class Benchmarker:
         if measured.times.outcome != "timed":
             return concluded(document, shapes)
         with self._spent.on("again"):
-            shapes = self._look_again(shapes, [found.benchmark for found in measured.benchmarks])
+            shapes = self._retime_beaten(shapes, [found.benchmark for found in measured.benchmarks])
         return structs.replace(
             concluded(document, shapes),
             device_s=self._alone_s + self._spent["again"],
@@ -230,7 +230,7 @@ class Benchmarker:
         cold = self._cold and candidate.language in TRITON_COMPILES
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
-    def _look_again(
+    def _retime_beaten(
         self, shapes: list[MeasuredShape], benchmarks: list[InterleavedBenchmark]
     ) -> list[MeasuredShape]:
         with device_for_timing(self._runner.device), self.baseline_cache.background.batches():
@@ -267,7 +267,7 @@ class Benchmarker:
                     if freed or not alone:
                         alone = not freed
                         for each in (s for s in benchmark.sides if s.name == error.name):
-                            start_again(each, error.seen)
+                            retry_with_memory(each, error.seen)
                         continue
                 if error.name == CANDIDATE:
                     raise
@@ -322,7 +322,7 @@ class Benchmarker:
             except SideError:
                 # The second look failed and says nothing; the first stands.
                 return found
-        return replace(found, again=benchmark)
+        return replace(found, confirmation=benchmark)
 
     def _contest_anew(
         self,

@@ -20,14 +20,14 @@ class FinishedBenchmark:
         setup: of the benchmark; knows what the shown results must be.
         watch: saw what disturbed it.
         kernels: static facts of the Triton kernels that each side has compiled so far.
-        again: the same in other processes, against baselines that are nearly as quick.
+        confirmation: the same in other processes, against baselines that are nearly as quick.
     """
 
     setup: TimingSetup
     benchmark: InterleavedBenchmark
     watch: DeviceWatch
     kernels: tuple[tuple[Binary, ...], ...]
-    again: InterleavedBenchmark | None = None
+    confirmation: InterleavedBenchmark | None = None
 
 
 def finished(

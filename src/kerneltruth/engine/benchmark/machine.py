@@ -327,13 +327,13 @@ def is_known(runner: Runner, instruments: Instruments | None = None) -> bool:
 def known_machine(
     runner: Runner,
     *,
-    again: bool = False,
+    anew: bool = False,
     root: int | None = None,
     instruments: Instruments | None = None,
 ) -> Machine:
     """Return the machine of a runner; measure it if that was not done.
 
-    With `again` it is measured all the same. Descendants of `root` may use the device while
+    With `anew` it is measured all the same. Descendants of `root` may use the device while
     something is timed.
 
     Raises:
@@ -345,7 +345,7 @@ def known_machine(
     about = by.environment(runner.device)
     path = _path(about)
     telemetry = by.telemetry(runner.device, root=root)
-    facts = None if again else _stored(path)
+    facts = None if anew else _stored(path)
     if facts is None:
         with device_for_timing(runner.device):
             facts = MachineFacts(

@@ -40,7 +40,7 @@ class MeasuredBaseline:
     """A baseline beside the candidate; see `OutcomeFacts`."""
 
     first: Comparison
-    again: Comparison | None
+    confirmation: Comparison | None
     warm_us: float | None
     limit: BaselineNearLimit
     hindered: bool = False
@@ -48,8 +48,8 @@ class MeasuredBaseline:
     def document(self, conclusion: Conclusion) -> BaselineTime:
         """The baseline's times with the word on them."""
         ratio = self.first.ratio
-        if self.again is not None:
-            ratio = of_both(ratio, self.again.ratio)
+        if self.confirmation is not None:
+            ratio = of_both(ratio, self.confirmation.ratio)
         return BaselineTime(
             us=self.first.baseline_s * 1e6,
             warm_us=self.warm_us,
@@ -80,7 +80,7 @@ class MeasuredShape:
         return conclude(
             OutcomeFacts(
                 first=baseline.first,
-                again=baseline.again,
+                confirmation=baseline.confirmation,
                 flags=self.times.flags,
                 hindered=baseline.hindered,
                 candidate=candidate,
@@ -147,7 +147,7 @@ def _noted(
     not_graded: str | None,
 ) -> list[str]:
     """The flags that follow from a benchmark's times and results."""
-    pairs = (OutcomeFacts(first=b.first, again=b.again) for b in baselines.values())
+    pairs = (OutcomeFacts(first=b.first, confirmation=b.confirmation) for b in baselines.values())
     doubts = {
         HOST_BOUND: any(waits_for_hosts(benchmark, side) for side in benchmark.sides[1:]),
         PROCESSES_DIFFER: any(conclude(facts).doubt == PROCESSES_DIFFER for facts in pairs),
@@ -161,13 +161,13 @@ def _baselines(
     found: FinishedBenchmark, machine: Machine, noise: float
 ) -> dict[str, MeasuredBaseline]:
     first = comparisons(found.benchmark, noise_floor=noise)
-    others = comparisons(found.again, noise_floor=noise) if found.again else ()
-    again = {comparison.baseline: comparison for comparison in others}
+    others = comparisons(found.confirmation, noise_floor=noise) if found.confirmation else ()
+    confirming = {comparison.baseline: comparison for comparison in others}
 
     def measured(comparison: Comparison, side: Side) -> MeasuredBaseline:
         return MeasuredBaseline(
             first=comparison,
-            again=again.get(comparison.baseline),
+            confirmation=confirming.get(comparison.baseline),
             warm_us=_us(side.warm_s),
             limit=machine.baseline(found.setup.task, found.setup.case, side, comparison.baseline_s),
         )

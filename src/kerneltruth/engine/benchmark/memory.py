@@ -99,7 +99,7 @@ def is_out_of_memory(seen: Observation) -> bool:
     return seen.ended != "returned" and lacks_memory(f"{seen.error} {seen.message}")
 
 
-def start_again(side: Side, seen: Observation) -> None:
+def retry_with_memory(side: Side, seen: Observation) -> None:
     """Have a side that ran out of memory warm up once more, in its process if that survived."""
     if seen.dirty or seen.ended == "lost":
         side.child.restart()

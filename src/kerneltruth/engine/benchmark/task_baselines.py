@@ -25,7 +25,7 @@ from kerneltruth.engine.benchmark.baselines import (
     SharedChild,
     process_of,
 )
-from kerneltruth.engine.benchmark.memory import is_out_of_memory, start_again
+from kerneltruth.engine.benchmark.memory import is_out_of_memory, retry_with_memory
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.session import Mode, Session
@@ -158,7 +158,7 @@ class TaskBaselines:
                 if is_out_of_memory(error.seen):
                     # It is tried again when it is needed, after room is made for it.
                     for side in (s for s in setup.sides if s.name == error.name):
-                        start_again(side, error.seen)
+                        retry_with_memory(side, error.seen)
                     return False
                 setup.leave_out(error)
         if SPARE * setup.inputs.buffer_bytes > SPARE_BYTES:

@@ -67,7 +67,7 @@ QUICK = replace(
 )
 # Time again what is not a tie, in as many blocks as `time` takes: of hundreds of intervals of 95%,
 # some do not contain 1.
-AGAIN = Effort(precision=WIDEST / 4, warm=False)
+THOROUGH = Effort(precision=WIDEST / 4, warm=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class _Audit:
         self._found: dict[str, list[AuditedShape]] = {}
         self._troubles: dict[str, str] = {}
         self._spent = Stopwatch()
-        self._looks_again = False
+        self._is_thorough = False
         self.interrupted = False
 
     def run(self) -> Iterator[Step]:
@@ -187,12 +187,12 @@ class _Audit:
             tell(News(text="measuring what this device can do, once"))
         # The runner's children are those of the command's own process.
         machine = known_machine(self._runner, root=os.getppid())
-        for effort in (QUICK, AGAIN):
-            self._looks_again = effort is AGAIN
+        for effort in (QUICK, THOROUGH):
+            self._is_thorough = effort is THOROUGH
             benchmarker = self._benchmarker(self._options, self._runner, machine, effort)
             try:
                 for task, document, seconds in self._timed(benchmarker, tell):
-                    shapes = shapes_of(task.key, document, again=self._looks_again)
+                    shapes = shapes_of(task.key, document, again=self._is_thorough)
                     shapes = better(self._found.get(task.key), shapes)
                     for parts in (document.spent or {}, document.ready or {}):
                         for part, more in parts.items():
@@ -257,12 +257,12 @@ class _Audit:
         """Return whether a task is to be timed: in the second look, only a doubtful one."""
         shapes = self._found.get(key)
         if shapes is None:
-            return not self._looks_again
+            return not self._is_thorough
         return any(shape.outcome in RETIMED for shape in shapes)
 
     def _is_over(self) -> bool:
         suspected = sum(s.outcome in RETIMED for shapes in self._found.values() for s in shapes)
-        kept = BEGIN_S + LOOK_S * suspected if suspected and not self._looks_again else 0.0
+        kept = BEGIN_S + LOOK_S * suspected if suspected and not self._is_thorough else 0.0
         return time.monotonic() > self._until - kept
 
     def document(self) -> TimedSuiteDocument:

@@ -74,7 +74,7 @@ def _time_file(
         _make_folder(options.out)
     if options.measure_again or not is_known(runner):
         yield Step(done=0, total=1, text="measuring what this device can do, and its noise, once")
-    machine = measure(runner, again=options.measure_again)
+    machine = measure(runner, anew=options.measure_again)
     benchmarker = make(
         runner,
         machine=machine,

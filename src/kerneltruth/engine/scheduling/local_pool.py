@@ -128,15 +128,15 @@ class SecondStage(Generic[J, R]):
         self.judge.stop()
         code = self.judge.process.exitcode
         self.judge = None
-        again = []
+        retried = []
         for job, result in self._left:
             tries = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
             if tries < TRIES:
-                again.append((job, result))
+                retried.append((job, result))
                 continue
             reason = f"the process that times died twice (exit code {code})"
             yield Done(job=job, result=self._then.lost(job, result, reason))
-        self._queue = [*again, *self._queue]
+        self._queue = [*retried, *self._queue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +269,7 @@ class _PoolJudges(Generic[J, R]):
         self._judges[self._judges.index(judge)] = replacement
         deaths = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
         if deaths < TRIES:
-            self._waiting.again(job)
+            self._waiting.put_back(job)
         self._hand_out(replacement)
         if deaths < TRIES:
             return None

@@ -204,7 +204,7 @@ class _ClusterJudges:
             self._last_task.pop(judge, None)
             tries = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
             if tries < TRIES:
-                waiting.again(job)
+                waiting.put_back(job)
             else:
                 said = str(error).splitlines()[0]
                 yield Lost(job=job, reason=f"its judge was lost {tries} times: {said}")

@@ -87,7 +87,7 @@ class Waiting(Generic[J]):
         self._jobs += itertools.islice(self._source, max(0, missing))
         return len(self._jobs)
 
-    def again(self, job: J) -> None:
+    def put_back(self, job: J) -> None:
         """Put a job back before all others."""
         self._jobs.insert(0, job)
 

@@ -27,7 +27,7 @@ class KeptResults:
     def __init__(self) -> None:
         self._kept: list[_Kept] = []
 
-    def again(self, values: Iterable[Any], memory: SharedMemory) -> tuple[int, ...]:
+    def returned_before(self, values: Iterable[Any], memory: SharedMemory) -> tuple[int, ...]:
         """Return which of a call's results lie where an earlier one lies, and note where all do."""
         self._kept = [each for each in self._kept if not each[2]()]
         results = {index: _place(value, memory) for index, value in enumerate(values)}

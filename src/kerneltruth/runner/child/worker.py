@@ -149,7 +149,7 @@ class Worker:
                 work = kernel_work.collect(values, seen=seen)
                 reused: tuple[int, ...] = ()
                 if self._memory is not None:
-                    reused = self._kept.again(values, self._memory)
+                    reused = self._kept.returned_before(values, self._memory)
                     placing.move(values, self._memory)
                     self._synchronize()
                 observation = self._observed(values, inputs, call.rows, copied=copied)
@@ -166,7 +166,7 @@ class Worker:
                     and observation.ended == "returned"
                     and left_threads.waited(self._threads)
                 ):
-                    observation = self._read_again(observation, values, inputs, call.rows)
+                    observation = self._reread(observation, values, inputs, call.rows)
                     self._threads = max(self._threads, left_threads.count())
         except BaseException as error:
             observation = failures.failure(error)
@@ -181,7 +181,7 @@ class Worker:
             observe=kernel_work.operator if call.kernels != "run" else None,
         )
 
-    def _read_again(
+    def _reread(
         self,
         observation: Observation,
         values: Sequence[Any],

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.clock.device.nvml import (
-    LOOK_AGAIN_S,
+    REFRESH_S,
     Gpu,
     NvmlTelemetry,
     chosen,
@@ -151,7 +151,7 @@ def test_our_processes_are_listed_again_on_a_change_or_after_a_while():
     nvml.pids = (7, 8)
     assert [telemetry.read().others for _ in range(2)] == [1, 1]
     assert asked == [100.0] * 2
-    now[0] += LOOK_AGAIN_S + 0.1
+    now[0] += REFRESH_S + 0.1
     assert telemetry.read().others == 1
     assert len(asked) == 3
 

@@ -17,7 +17,7 @@ from kerneltruth.clock.integrity.valid_baselines import (
 from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.operators import Operators, operators_in
 from kerneltruth.clock.protocol.sides import ChildEvent, Side
-from kerneltruth.clock.schedule.batch_runner import AGAIN
+from kerneltruth.clock.schedule.batch_runner import RE_ESTIMATES
 from kerneltruth.clock.schedule.preparation import ASKED
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.timing.messages import (
@@ -149,7 +149,9 @@ def test_a_disturbed_measurement_refuses_no_baseline(sides):
     prepared(sides, disturbance=lambda: "1 other process on the device")
     assert sides.made[1].warm_up_s == pytest.approx(3e-3)
     # Beside the two that get it ready, and the first by which it is gauged.
-    assert sum(len(batch.buffers) == 1 for batch in child.of(RunBatch)) <= ASKED * AGAIN[1] + 3
+    assert (
+        sum(len(batch.buffers) == 1 for batch in child.of(RunBatch)) <= ASKED * RE_ESTIMATES[1] + 3
+    )
 
 
 def test_calls_that_no_disturbance_makes_so_slow_are_refused_all_the_same(sides):

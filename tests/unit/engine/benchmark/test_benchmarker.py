@@ -450,7 +450,9 @@ def test_a_baseline_without_buffers_is_not_timed_again(buffers):
     twice = Comparison(
         baseline="eager", baseline_s=2e-5, ratio=Interval(estimate=2.0, low=1.9, high=2.1)
     )
-    beaten = MeasuredBaseline(first=twice, again=None, warm_us=None, limit=BaselineNearLimit())
+    beaten = MeasuredBaseline(
+        first=twice, confirmation=None, warm_us=None, limit=BaselineNearLimit()
+    )
     measured = MeasuredShape(times=document(ShapeTimes), baselines={"eager": beaten})
     gone = []
     shape = retimed(measured, benchmark, Machine(), wait_for_end=lambda: gone.append(True))

@@ -175,7 +175,7 @@ def test_a_device_is_measured_once(device):
 
 def test_a_device_is_measured_again_on_request(device):
     for _ in range(2):
-        device.known(again=True)
+        device.known(anew=True)
     assert len(device.measured) == 2
 
 

@@ -103,7 +103,9 @@ def measured(inputs):
         found = finished(setup, benchmark, watch or DeviceWatch())
         if again_s is not None:
             blocks = [{"candidate": batches(again_s), "eager": batches(baseline_s)}] * 8
-            found = replace(found, again=SimpleNamespace(**{**vars(benchmark), "blocks": blocks}))
+            found = replace(
+                found, confirmation=SimpleNamespace(**{**vars(benchmark), "blocks": blocks})
+            )
         return measured_shape(found, machine=machine or Machine())
 
     return make

@@ -213,7 +213,7 @@ def timed(tmp_path, device, *, outcome="timed", **options):
             TimeRequest(file=file, task="relu", device=device, **options),
             SimpleNamespace(device=device),
             0.0,
-            measure=lambda runner, *, again: None,
+            measure=lambda runner, *, anew: None,
             make=lambda runner, **how: Timekeeper(outcome),
             share=share,
         )

@@ -37,7 +37,7 @@ class RecordedLayouts(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # Some argument cannot be hashed.
             return func(*args, **kwargs)
         if known is not None:
-            return args[0] if known == _FIRST else _again(known)
+            return args[0] if known == _FIRST else _remade(known)
         made = func(*args, **kwargs)
         known = _facts(func, args, made) if key[1] == _key(args) else None
         if known is not None and len(self._known) < _MOST_KNOWN:
@@ -82,11 +82,11 @@ def _facts(func: Any, args: Sequence[Any], made: Any) -> Any:
     return facts if isinstance(made, tuple) else facts[0]
 
 
-def _again(known: Any) -> Any:
+def _remade(known: Any) -> Any:
     if isinstance(known[0], torch.Size):
         shape, stride, dtype = known
         return torch.empty_strided(shape, stride, dtype=dtype, device="meta")
-    return tuple(map(_again, known))
+    return tuple(map(_remade, known))
 
 
 @contextlib.contextmanager

@@ -365,7 +365,7 @@ class RoundingByChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.dtype = dtype
         self.narrowing = Narrowing(str(dtype).removeprefix("torch."), salt)
 
-    def again(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def recomputed(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the result in float32, rounded up or down by chance to the dtype."""
         wide = {k: torch.float32 if v == self.dtype else v for k, v in kwargs.items()}
         made = func(*map(self._wide, args), **{k: self._wide(v) for k, v in wide.items()})
@@ -386,7 +386,7 @@ def _rounded_by_chance(
     plain = isinstance(result, torch.Tensor) and result.dtype == mode.dtype
     if not plain or getattr(func, "is_view", False) or name.endswith("_"):
         return result
-    return mode.again(func, args, kwargs or {}) if name not in _EMPTY else result
+    return mode.recomputed(func, args, kwargs or {}) if name not in _EMPTY else result
 
 
 _EMPTY = ("empty", "empty_like", "new_empty", "empty_strided", "clone", "detach")

@@ -7,7 +7,7 @@ from kerneltruth.documents.records import SecondRound
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.rounds import SecondRoundBegun, evaluate_rounds, is_drawn, second_seed
+from kerneltruth.oracle.second_round import SecondRoundBegun, evaluate_rounds, is_drawn, second_seed
 
 PLAN = Plan(seed=7, cases=6)
 TWICE = Plan(seed=7, cases=6, twice=1.0)

@@ -40,11 +40,11 @@ def evaluate_rounds(session: CandidateSession, plan: Plan) -> Iterator[Event | S
         return
     yield SecondRoundBegun(reason=reason)
     # The large call depends on no seed, and takes seconds.
-    again = replace(plan, seed=second_seed(plan.seed), large=False)
+    second_plan = replace(plan, seed=second_seed(plan.seed), large=False)
     if reason == "suspect":
-        again = replace(again, cases=STRICTER * plan.cases)
-    session.begin_again()
-    second = yield from _round(session, again)
+        second_plan = replace(second_plan, cases=STRICTER * plan.cases)
+    session.begin_second_round()
+    second = yield from _round(session, second_plan)
     known = {s.fact: s for s in (*second.suspicions, *first.suspicions)}
     yield AttemptEnded(
         attempt=structs.replace(
@@ -53,7 +53,7 @@ def evaluate_rounds(session: CandidateSession, plan: Plan) -> Iterator[Event | S
             suspicions=tuple(known.values()),
             second_round=SecondRound(
                 reason=reason,
-                seed=again.seed,
+                seed=second_plan.seed,
                 verdict=second.verdict.word,
                 cases=second.cases,
             ),

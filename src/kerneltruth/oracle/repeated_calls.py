@@ -129,7 +129,7 @@ def drawn_alike(session: CandidateSession, expectation: Expectation) -> Failed |
     return _same_draw(_FIRST_LOOK + DRAWS) if alike else None
 
 
-def seen_again(
+def reproduced(
     session: CandidateSession,
     verdict: Verdict,
     expectation: Expectation,
