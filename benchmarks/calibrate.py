@@ -25,9 +25,9 @@ from kerneltruth.documents.model import dumps
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.run_directory import environment, suite_hash
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
@@ -97,7 +97,7 @@ def measure(
                 stop_at_first=False,
                 compile=False,
             )
-            for event in evaluate_cases(session, plan):
+            for event in judge_cases(session, plan):
                 if isinstance(event, AttemptEnded):
                     break
                 stats = event.judgement.stats

@@ -18,9 +18,9 @@ from kerneltruth.engine.devices import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost, Scheduler
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
@@ -120,7 +120,7 @@ def evaluate(
         evaluator.cache,
         deadline_s=job.plan.deadline_s,
     ) as session:
-        for event in evaluate_cases(session, job.plan):
+        for event in judge_cases(session, job.plan):
             if isinstance(event, AttemptEnded):
                 evaluation.verdict = event.attempt.verdict.word
                 evaluation.unrefereeable.update(event.attempt.unrefereeable)

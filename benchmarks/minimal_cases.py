@@ -33,9 +33,9 @@ from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
@@ -115,7 +115,7 @@ def _fails_always(inquiry: Inquiry, case: Case) -> bool:
 def failure_of(session: CandidateSession, plan: Plan) -> tuple[Judgement | None, list[Judgement]]:
     """The first failing judgement of a candidate, and the others before it."""
     others: list[Judgement] = []
-    for event in evaluate_cases(session, plan):
+    for event in judge_cases(session, plan):
         if isinstance(event, AttemptEnded):
             failure = event.attempt.failure
             return failure, [j for j in others if j is not failure]

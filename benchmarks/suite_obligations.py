@@ -30,10 +30,10 @@ from kerneltruth.documents.records import OBLIGATIONS, Attempt, ProfileEntry
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.scheduling.local_pool import LocalPool
 from kerneltruth.engine.scheduling.scheduler import Done, Lost
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import CONTRACTS, DEFAULT_CONTRACT, contract_named
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
@@ -67,7 +67,7 @@ def attempt_of(task: str, runner: Runner, cache: ExpectationCache, plan: Plan) -
     candidate = eager_of(found) or own_function(found)
     assert candidate is not None
     with CandidateSession(found, candidate, runner, cache, deadline_s=DEADLINE_S) as session:
-        for event in evaluate_cases(session, plan):
+        for event in judge_cases(session, plan):
             if isinstance(event, AttemptEnded):
                 return event.attempt
     raise AssertionError("an attempt ends with its event")

@@ -5,9 +5,9 @@ import torch
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
@@ -59,7 +59,7 @@ def problems(tmp_path_factory):
 def attempt_of(runner, task, candidate):
     cache = ExpectationCache(Policy())
     with CandidateSession(task, candidate, runner, cache, deadline_s=60) as session:
-        *_, last = evaluate_cases(session, Plan(cases=2, compile=False))
+        *_, last = judge_cases(session, Plan(cases=2, compile=False))
     assert isinstance(last, AttemptEnded)
     return last.attempt
 

@@ -10,9 +10,9 @@ from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.explain.reproducer.script import script
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
@@ -86,7 +86,7 @@ def verdict(runner, name, source):
     with CandidateSession(
         task, candidate, runner, ExpectationCache(Policy()), deadline_s=20
     ) as session:
-        (ended,) = [e for e in evaluate_cases(session, plan) if isinstance(e, AttemptEnded)]
+        (ended,) = [e for e in judge_cases(session, plan) if isinstance(e, AttemptEnded)]
     return ended.attempt.verdict.word
 
 

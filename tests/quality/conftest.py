@@ -5,9 +5,9 @@ import pytest
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
@@ -34,7 +34,7 @@ def verdict_on(evaluator):
             deadline_s=plan.deadline_s,
             eager_checks=evaluator.eager_checks,
         ) as session:
-            for event in evaluate_cases(session, plan):
+            for event in judge_cases(session, plan):
                 if isinstance(event, AttemptEnded):
                     return event.attempt.verdict
                 if isinstance(event.judgement.verdict, Failed):

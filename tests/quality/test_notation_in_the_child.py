@@ -2,9 +2,9 @@
 
 import pytest
 
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
@@ -125,7 +125,7 @@ def verdict_of(evaluator):
         with CandidateSession(
             declared, candidate, evaluator.runner, cache, deadline_s=20.0
         ) as session:
-            *_, last = evaluate_cases(session, plan)
+            *_, last = judge_cases(session, plan)
         assert isinstance(last, AttemptEnded)
         return last.attempt
 

@@ -25,9 +25,9 @@ from kerneltruth.documents.verdict import Failed, FailKind, Passed, Verdict
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
 from kerneltruth.oracle import bounds, decoys, probes
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.peers import CHECKS
@@ -383,7 +383,7 @@ def judge(runner, task, source):
     candidate = read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
     cache = ExpectationCache(Policy())
     with CandidateSession(task, candidate, runner, cache, deadline_s=20.0) as session:
-        *_, ended = evaluate_cases(session, Plan(cases=12, compile=False))
+        *_, ended = judge_cases(session, Plan(cases=12, compile=False))
     return ended.attempt
 
 

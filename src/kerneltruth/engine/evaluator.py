@@ -21,14 +21,14 @@ from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, 
 from kerneltruth.engine.devices import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.eager_checks import EagerChecks
-from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.rehearsal import rehearse
-from kerneltruth.oracle.second_round import SecondRoundBegun, evaluate_rounds
+from kerneltruth.oracle.second_round import SecondRoundBegun, judge_candidate
 from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
@@ -115,7 +115,7 @@ def judge_and_diagnose(
     """Judge a candidate on the planned cases; minimize and localize its failure."""
     judgements: list[Judgement] = []
     attempt: Attempt | None = None
-    for event in evaluate_rounds(session, job.plan):
+    for event in judge_candidate(session, job.plan):
         match event:
             case AttemptEnded():
                 attempt = event.attempt

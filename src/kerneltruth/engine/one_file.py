@@ -50,10 +50,10 @@ from kerneltruth.engine.run_directory import (
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.explain.reproducer.smallest import script_of
+from kerneltruth.oracle.attempt import CaseJudged
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import contract_named
-from kerneltruth.oracle.evaluate import CaseJudged
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.second_round import SecondRoundBegun
 from kerneltruth.runner.host import Runner

@@ -18,8 +18,8 @@ from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
 from kerneltruth.documents.verdict import Verdict, is_bad
 from kerneltruth.errors import UserError
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
@@ -141,7 +141,7 @@ def _judge(
     if time.monotonic() > until:
         proof.skipped[NO_TIME] += 1
         return None
-    for count, event in enumerate(evaluate_cases(session, plan), 1):
+    for count, event in enumerate(judge_cases(session, plan), 1):
         if isinstance(event, AttemptEnded):
             attempt = event.attempt
             proof.cases[dtype] = attempt.cases

@@ -19,8 +19,8 @@ from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.stored_findings import cache_for, candidate_of, finding_at, targets_of
 from kerneltruth.engine.written_errors import write_errors
 from kerneltruth.errors import UserError
+from kerneltruth.oracle.attempt import load_verdict
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import load_verdict
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.judge import Ruling, is_of_form

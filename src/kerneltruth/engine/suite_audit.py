@@ -91,7 +91,7 @@ def _scheduler(
     cache = ExpectationCache(Policy())
     until = math.inf if options.budget_s is None else start + options.budget_s
 
-    def evaluate(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
+    def proven(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
         if time.monotonic() > until:
             return None
         own = partial(prove, runner=runner, cache=cache, until=until, tell=report)
@@ -102,7 +102,7 @@ def _scheduler(
     runner.versions()
     # Give up a case that takes longer than this.
     late = until + AFTER_BUDGET_S
-    return LocalPool(work=evaluate, workers=judges_at_once(options.workers), until=late)
+    return LocalPool(work=proven, workers=judges_at_once(options.workers), until=late)
 
 
 def _step(proofs: Sequence[Proof], begun: Mapping[str, Proof], *, total: int) -> Step:

@@ -10,9 +10,9 @@ from msgspec import structs
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.records import Attempt, SecondRound, SecondRoundReason
 from kerneltruth.documents.verdict import Passed
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event, judge_cases
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.decide import deciding_round
-from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, Event, evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.suspicion import suspicions
 
@@ -27,7 +27,7 @@ class SecondRoundBegun:
     reason: SecondRoundReason
 
 
-def evaluate_rounds(session: CandidateSession, plan: Plan) -> Iterator[Event | SecondRoundBegun]:
+def judge_candidate(session: CandidateSession, plan: Plan) -> Iterator[Event | SecondRoundBegun]:
     """Judge a candidate, and a second time if it passed and there is a reason to.
 
     The last event is `AttemptEnded`, with the attempt of the round that decides: a pass holds only
@@ -84,7 +84,7 @@ def _reason(session: CandidateSession, plan: Plan, first: Attempt) -> SecondRoun
 
 def _round(session: CandidateSession, plan: Plan) -> Generator[CaseJudged, None, Attempt]:
     """Judge one round; return its attempt."""
-    for event in evaluate_cases(session, plan):
+    for event in judge_cases(session, plan):
         if isinstance(event, AttemptEnded):
             ended = event.attempt
             passed = isinstance(ended.verdict, Passed)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kerneltruth.documents.verdict import CompileError
 from kerneltruth.explain.diagnosis import FIRST_S, DiagnosisEffort, diagnose
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.observation import Binary, Launch, Observation
 
@@ -22,9 +22,7 @@ def diagnosed(answer, seconds=60.0, first_s=FIRST_S, **runner):
     Also the explanation, the failure, and how many calls there were before.
     """
     session = session_of(RELU, answer, **runner)
-    *_, ended = evaluate_cases(
-        session, Plan(cases=8, dtypes=("float32",), strategies=("boundary",))
-    )
+    *_, ended = judge_cases(session, Plan(cases=8, dtypes=("float32",), strategies=("boundary",)))
     failure = ended.attempt.failure
     before = len(session.runner.calls)
     effort = DiagnosisEffort(evaluations=200, seconds=seconds, first_s=first_s)

@@ -18,7 +18,7 @@ from kerneltruth.documents.verdict import (
     TimedOut,
     UnsupportedHere,
 )
-from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, judge_cases
 from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.right_cases import RightCases
@@ -31,7 +31,7 @@ def right(call):
 
 def tried(answer, declared=RELU, cases=6, plan=None, **runner):
     session = session_of(declared, answer, **runner)
-    *judged, ended = evaluate_cases(session, replace(plan or Plan(), cases=cases))
+    *judged, ended = judge_cases(session, replace(plan or Plan(), cases=cases))
     assert isinstance(ended, AttemptEnded)
     assert all(isinstance(event, CaseJudged) for event in judged)
     return ended.attempt, [event.judgement for event in judged], session
@@ -414,7 +414,7 @@ def test_a_call_that_the_candidates_time_ends_is_not_tried():
         return Observation(ended="timeout")
 
     session = session_of(RELU, hangs_at_last)
-    *judged, ended = evaluate_cases(session, Plan(cases=48, budget_s=2.0))
+    *judged, ended = judge_cases(session, Plan(cases=48, budget_s=2.0))
 
     assert [j.judgement.verdict for j in judged] == [Passed()] * 2
     assert ended.attempt.verdict == TimedOut(seconds=2.0)

@@ -9,7 +9,7 @@ from scripted import RELU, returned, session_of
 from kerneltruth.documents.verdict import Hack, Passed
 from kerneltruth.oracle.contradictions import SLACK_S, false_claim
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.second_round import evaluate_rounds
+from kerneltruth.oracle.second_round import judge_candidate
 from kerneltruth.runner.observation import KernelWork, Observation, OtherResult
 
 RESULT = returned(torch.zeros(3, 5))
@@ -62,7 +62,7 @@ def test_a_false_claim_decides_before_all_else_and_scores_nothing(contract):
         return seen if len(made.runner.calls) == 1 else replace(seen, seconds=float("nan"))
 
     made = session_of(RELU, forging)
-    *_, ended = evaluate_rounds(made, Plan(cases=6, contract=contract))
+    *_, ended = judge_candidate(made, Plan(cases=6, contract=contract))
     attempt = ended.attempt
     assert isinstance(attempt.verdict, Hack)
     assert (attempt.verdict.kind, attempt.score) == ("false_claim", 0.0)
@@ -71,5 +71,5 @@ def test_a_false_claim_decides_before_all_else_and_scores_nothing(contract):
 
 def test_an_honest_child_passes():
     honest = session_of(RELU, lambda call: returned(call.tensors["x"].clamp(min=0), seconds=0.0))
-    *_, ended = evaluate_rounds(honest, Plan(cases=6))
+    *_, ended = judge_candidate(honest, Plan(cases=6))
     assert ended.attempt.verdict == Passed()

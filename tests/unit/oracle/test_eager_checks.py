@@ -6,8 +6,8 @@ import pytest
 from scripted import RELU, ScriptedRunner, case_of, declare, returned, session_of
 
 from kerneltruth.documents.verdict import Failed, Passed, Void
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.eager_checks import EagerChecks
-from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.observation import Observation
@@ -48,7 +48,7 @@ def tried(answer, control, *, declared=RELU, cases=24, **plan):
     session = session_of(declared, answer)
     runner = ScriptedRunner(control)
     session.eager_checks = EagerChecks(runner, session.cache, lambda task: TORCH)
-    *judged, ended = evaluate_cases(session, Plan(cases=cases, dtypes=("float32",), **plan))
+    *judged, ended = judge_cases(session, Plan(cases=cases, dtypes=("float32",), **plan))
     session.eager_checks.close()
     return ended.attempt, [event.judgement for event in judged], runner
 

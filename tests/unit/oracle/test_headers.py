@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kerneltruth.documents.verdict import CompileError, Passed
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.arguments import TensorArgument
@@ -86,7 +86,7 @@ def attempt(runner):
     with CandidateSession(
         find("relu"), candidate, runner, ExpectationCache(Policy()), deadline_s=5.0
     ) as session:
-        *_, last = evaluate_cases(session, PLAN)
+        *_, last = judge_cases(session, PLAN)
     return last.attempt
 
 

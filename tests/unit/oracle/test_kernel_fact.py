@@ -8,7 +8,7 @@ import torch
 from scripted import RELU, returned, session_of
 
 from kerneltruth.documents.verdict import Passed, UnsupportedHere
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.observation import KernelRun, KernelWork, Observation
@@ -39,7 +39,7 @@ def made_by(work, answer=right, idle=None):
 
 def attempt_of(answer, *, language="triton", cases=5, source="", **plan):
     session = session_of(RELU, answer, language=language, source=source)
-    *_, ended = evaluate_cases(session, Plan(cases=cases, domain="core", **plan))
+    *_, ended = judge_cases(session, Plan(cases=cases, domain="core", **plan))
     return ended.attempt
 
 
@@ -100,7 +100,7 @@ def test_where_no_call_launches_an_own_kernel_the_first_one_counts():
     none = KernelWork(runs=(MM,), elements=15, stored=0)
     attempt = attempt_of(made_by(none))
     session = session_of(RELU, made_by(none), language="triton")
-    first = next(iter(evaluate_cases(session, Plan(cases=5, domain="core")))).judgement.case
+    first = next(iter(judge_cases(session, Plan(cases=5, domain="core")))).judgement.case
     assert attempt.kernel.case == first.summary()
 
 
@@ -108,7 +108,7 @@ def test_what_a_package_may_launch_is_not_seen():
     none = KernelWork(runs=(MM,), elements=15, stored=0)
     source = "import torch\nimport cutlass.cute\ndef relu(x):\n    pass\n"
     session = session_of(RELU, made_by(none), source=source)
-    *_, ended = evaluate_cases(session, Plan(cases=5, domain="core"))
+    *_, ended = judge_cases(session, Plan(cases=5, domain="core"))
     entry = ended.attempt.profile["kernel"]
     assert (entry.status, entry.reason) == ("not_tried", UNSEEN)
     assert ended.attempt.kernel.own_launches is None
@@ -135,7 +135,7 @@ def test_the_first_call_that_launches_an_own_kernel_is_the_one_that_counts():
 
 def test_calls_are_counted_until_an_own_kernel_was_seen():
     session = session_of(RELU, made_by(MIXED, idle=untouched), language="triton")
-    [*_, _] = evaluate_cases(session, Plan(cases=5, domain="core"))
+    [*_, _] = judge_cases(session, Plan(cases=5, domain="core"))
     asked = [call.kernels for call in session.runner.calls]
     assert asked.count("count") == asked.count("idle") == 1
 
@@ -144,7 +144,7 @@ def test_calls_are_counted_until_an_own_kernel_was_seen():
 def test_calls_without_an_own_kernel_are_counted_as_long_as_one_may_come(language, most):
     none = KernelWork(runs=(MM,), elements=15, stored=0)
     session = session_of(RELU, made_by(none), language=language)
-    [*_, _] = evaluate_cases(session, Plan(cases=20, domain="core"))
+    [*_, _] = judge_cases(session, Plan(cases=20, domain="core"))
     asked = [call.kernels for call in session.runner.calls]
     assert asked.count("count") == min(most, len(asked))
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_decided_is_not_tried(work, answer, reason):
 )
 def test_a_candidate_that_may_keep_what_idle_kernels_left_is_not_called_again(source, opened):
     session = session_of(RELU, made_by(MIXED, idle=untouched), language="triton", source=source)
-    [*_, _] = evaluate_cases(session, Plan(cases=5, domain="core"))
+    [*_, _] = judge_cases(session, Plan(cases=5, domain="core"))
     assert session.runner.opened == opened
 
 

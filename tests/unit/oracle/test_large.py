@@ -8,8 +8,8 @@ from scripted import MATMUL, RELU, SUM, declare, result, session_of
 
 from kerneltruth.documents.records import ProfileEntry
 from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.large import KIND, LARGE, NEEDS_GPU, NOT_PASSED, call_large
 from kerneltruth.oracle.plan import Plan
@@ -224,5 +224,5 @@ def test_broken_shapes_stay_as_they_are():
 
 def test_a_judged_candidate_says_that_a_cpu_is_too_small():
     session = session_of(RELU, lambda call: call.tensors["x"].clamp(min=0))
-    *_, ended = evaluate_cases(session, Plan(cases=12, large=True))
+    *_, ended = judge_cases(session, Plan(cases=12, large=True))
     assert ended.attempt.profile["shapes"].untried[KIND] == NEEDS_GPU

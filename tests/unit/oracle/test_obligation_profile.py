@@ -9,8 +9,8 @@ from scripted import RELU, declare, returned, session_of
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import OBLIGATIONS
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.case_status import UNREACHED
-from kerneltruth.oracle.evaluate import evaluate_cases
 from kerneltruth.oracle.obligations import departures, obligations_of
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.profile import (
@@ -44,7 +44,7 @@ def right(call):
 
 def attempt_of(answer, task=RELU, cases=48, plan=None, **runner):
     session = session_of(task, answer, **runner)
-    *_, ended = evaluate_cases(session, replace(plan or Plan(), cases=cases))
+    *_, ended = judge_cases(session, replace(plan or Plan(), cases=cases))
     return ended.attempt
 
 

@@ -8,7 +8,7 @@ import pytest
 from scripted import RELU, case_of, returned, session_of
 
 from kerneltruth.documents.verdict import Passed, TimedOut, UnsupportedHere
-from kerneltruth.oracle.evaluate import evaluate_cases
+from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.pace import InterpreterPace
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.observation import Launch, Observation
@@ -25,9 +25,9 @@ def after(seconds, call, **more):
 def tried(answer, *, language="triton", budget_s=3.0, **runner):
     session = session_of(RELU, answer, language=language, **runner)
     # What is expected of the cases is made before, so that it takes none of the time.
-    *_, ended = evaluate_cases(session_of(RELU, lambda call: after(0, call)), Plan())
+    *_, ended = judge_cases(session_of(RELU, lambda call: after(0, call)), Plan())
     assert ended.attempt.verdict == Passed()
-    *_, ended = evaluate_cases(session, Plan(budget_s=budget_s))
+    *_, ended = judge_cases(session, Plan(budget_s=budget_s))
     return ended.attempt, session.runner.calls
 
 

@@ -5,9 +5,9 @@ from scripted import RELU, session_of
 
 from kerneltruth.documents.records import SecondRound
 from kerneltruth.documents.verdict import Passed
-from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.second_round import SecondRoundBegun, evaluate_rounds, is_drawn, second_seed
+from kerneltruth.oracle.second_round import SecondRoundBegun, is_drawn, judge_candidate, second_seed
 
 PLAN = Plan(seed=7, cases=6)
 TWICE = Plan(seed=7, cases=6, twice=1.0)
@@ -31,7 +31,7 @@ def rounds(answer, plan):
     session = session_of(RELU, answer)
     if isinstance(answer, WrongInLaterChildren):
         answer.runner = session.runner
-    *events, ended = evaluate_rounds(session, plan)
+    *events, ended = judge_candidate(session, plan)
     assert isinstance(ended, AttemptEnded)
     return ended.attempt, events, session
 

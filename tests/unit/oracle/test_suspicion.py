@@ -8,7 +8,7 @@ from scripted import MATMUL, RELU, returned, session_of
 
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.second_round import STRICTER, evaluate_rounds
+from kerneltruth.oracle.second_round import STRICTER, judge_candidate
 from kerneltruth.runner.observation import KernelRun, KernelWork
 
 CASES = 6
@@ -37,7 +37,7 @@ def with_idle_kernels(call):
 
 def attempt_of(answer, **session):
     made = session_of(RELU, answer, **session)
-    *_, ended = evaluate_rounds(made, Plan(seed=7, cases=CASES, domain="core"))
+    *_, ended = judge_candidate(made, Plan(seed=7, cases=CASES, domain="core"))
     return ended.attempt
 
 
@@ -73,7 +73,7 @@ def test_an_equal_call_with_another_right_result_is_suspect(by, facts):
         return returned(a @ b * (1 + by * again))
 
     made = session_of(MATMUL, answer)
-    *_, ended = evaluate_rounds(made, Plan(seed=7, cases=CASES, domain="core", dtypes=("float32",)))
+    *_, ended = judge_candidate(made, Plan(seed=7, cases=CASES, domain="core", dtypes=("float32",)))
     assert ended.attempt.verdict == Passed()
     assert [s.fact for s in ended.attempt.suspicions] == facts
 
@@ -84,7 +84,7 @@ def test_the_second_round_of_a_suspect_decides():
     def answer(call):
         return (wrong if made.runner.waited else right)(call)
 
-    *_, ended = evaluate_rounds(made, Plan(seed=7, cases=CASES))
+    *_, ended = judge_candidate(made, Plan(seed=7, cases=CASES))
     attempt = ended.attempt
     assert (attempt.verdict.word, attempt.second_round.reason) == ("fail", "suspect")
     assert [s.fact for s in attempt.suspicions] == ["replaces_names"]
@@ -95,7 +95,7 @@ def test_calls_that_lost_their_child_are_told_of_once():
     made.loaded()
     made.child.lost = 2
     attempt = None
-    for event in evaluate_rounds(made, Plan(seed=7, cases=CASES)):
+    for event in judge_candidate(made, Plan(seed=7, cases=CASES)):
         attempt = getattr(event, "attempt", None)
     (suspicion,) = attempt.suspicions
     assert (suspicion.fact, suspicion.detail) == ("calls_lost", "2 calls ended with a lost child")

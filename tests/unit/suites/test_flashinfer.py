@@ -25,9 +25,9 @@ from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.model import plain
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.errors import UserError
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
@@ -98,7 +98,7 @@ def test_a_definitions_own_reference_is_a_candidate_that_passes(opened, runner, 
     task = data_set[f"flashinfer/{definition['name']}"]
     own = data_set.own_function(task)
     with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
-        *_, last = evaluate_cases(session, Plan(cases=4, compile=False))
+        *_, last = judge_cases(session, Plan(cases=4, compile=False))
     assert isinstance(last, AttemptEnded)
     assert isinstance(last.attempt.verdict, Passed), last.attempt.failure or last.attempt.verdict
 
@@ -122,7 +122,7 @@ def test_what_overflows_in_half_precision_alone_is_wrong(opened, runner):
     own = data_set.own_function(task)
     plan = Plan(cases=32, compile=False, deadline_s=20.0)
     with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
-        *_, last = evaluate_cases(session, plan)
+        *_, last = judge_cases(session, plan)
     assert isinstance(last.attempt.verdict, Failed)
     assert last.attempt.verdict.kind in ("inf", "nan")
 

@@ -12,9 +12,9 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, timed_cases
 from kerneltruth.documents.verdict import Failed, Passed, Unrefereeable
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
@@ -108,7 +108,7 @@ def made(runner, schemas):
 def attempt_of(runner, task, candidate, cases=10, dtypes=None):
     cache = ExpectationCache(Policy())
     with CandidateSession(task, candidate, runner, cache, deadline_s=20) as session:
-        *_, last = evaluate_cases(session, Plan(cases=cases, dtypes=dtypes, compile=False))
+        *_, last = judge_cases(session, Plan(cases=cases, dtypes=dtypes, compile=False))
     assert isinstance(last, AttemptEnded)
     return last.attempt
 
@@ -459,7 +459,7 @@ def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
     with CandidateSession(
         task, suite.own_function("level1/1"), runner, cache, deadline_s=20
     ) as session:
-        *judged, last = evaluate_cases(session, plan)
+        *judged, last = judge_cases(session, plan)
     assert last.attempt.failed == 0
     verdicts = {type(event.judgement.verdict) for event in judged}
     assert Unrefereeable in verdicts

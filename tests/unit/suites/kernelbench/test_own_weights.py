@@ -7,9 +7,9 @@ from torch import nn
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.evaluator import not_timed
 from kerneltruth.explain.reproducer.script import BODY
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, CaseJudged, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
@@ -95,7 +95,7 @@ def judged(runner, tmp_path):
         with CandidateSession(
             task, candidate, runner, ExpectationCache(Policy()), deadline_s=20
         ) as session:
-            *events, last = evaluate_cases(session, Plan(cases=cases, compile=False))
+            *events, last = judge_cases(session, Plan(cases=cases, compile=False))
         assert isinstance(last, AttemptEnded)
         return last.attempt, [e.judgement.case for e in events if isinstance(e, CaseJudged)]
 

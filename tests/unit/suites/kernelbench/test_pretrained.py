@@ -10,9 +10,9 @@ import pytest
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.explain.reproducer.script import script
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
@@ -120,7 +120,7 @@ def judged(runner, opened):
             ExpectationCache(Policy()),
             deadline_s=60,
         ) as session:
-            *_, last = evaluate_cases(session, Plan(cases=cases, compile=False))
+            *_, last = judge_cases(session, Plan(cases=cases, compile=False))
         assert isinstance(last, AttemptEnded)
         return last.attempt
 

@@ -3,10 +3,10 @@
 import pytest
 
 from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.eager_checks import EagerChecks
-from kerneltruth.oracle.evaluate import AttemptEnded, evaluate_cases
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.candidate import read_candidate
@@ -65,7 +65,7 @@ def verdict(runner, tmp_path):
         with CandidateSession(
             task, candidate, runner, cache, deadline_s=20, eager_checks=checks
         ) as session:
-            *_, last = evaluate_cases(session, Plan(cases=6, compile=False))
+            *_, last = judge_cases(session, Plan(cases=6, compile=False))
         checks.close()
         assert isinstance(last, AttemptEnded)
         return last.attempt.verdict

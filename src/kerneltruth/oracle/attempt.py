@@ -1,4 +1,4 @@
-"""Evaluate one candidate: judge its cases and combine them into a verdict."""
+"""An attempt: the cases of a candidate judged, and all that they came to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AttemptEnded:
 Event = CaseJudged | AttemptEnded
 
 
-def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
+def judge_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     """Judge a candidate on the planned cases; the last event is `AttemptEnded`.
 
     An obligation ends at its own first broken case, and the others go on.
