@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.clock.statistics.summary import Interval, is_wide, outcome
 from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
 from kerneltruth.report.figures import PLAIN_TORCH
 from kerneltruth.report.harmless import visible
@@ -82,7 +83,7 @@ def _lines(index: int, shape: ShapeTimes) -> Iterator[Text]:
     for name, b in shape.baselines.items():
         said = f"  {name} {duration(b.us)}: {b.ratio:.3f}x "
         said += f"({b.low:.3f} to {b.high:.3f}) "
-        yield Text(said).append(b.outcome, _COLOURS[b.outcome])
+        yield Text(said).append(_word(b), _COLOURS[b.outcome])
 
 
 def _table(shapes: Sequence[ShapeTimes]) -> Table:
@@ -101,12 +102,19 @@ def _table(shapes: Sequence[ShapeTimes]) -> Table:
                 duration(b.us),
                 f"{b.ratio:.3f}x",
                 f"{b.low:.3f} to {b.high:.3f}",
-                Text(b.outcome, _COLOURS[b.outcome]),
+                Text(_word(b), _COLOURS[b.outcome]),
             )
             first = ("", "")
         if not rows:
             table.add_row(*first, "none", "", "", "", "")
     return table
+
+
+def _word(b: BaselineTime) -> str:
+    """The outcome; a tie of a wide interval does not say that both are equally fast."""
+    # Another tie is a difference that a flag withdraws.
+    by_interval = outcome(Interval(estimate=b.ratio, low=b.low, high=b.high)) == "tie"
+    return "tie, wide" if by_interval and is_wide(b.low, b.high) else b.outcome
 
 
 def _plot(shapes: Sequence[ShapeTimes], width: int) -> RenderableType:

@@ -86,6 +86,19 @@ def test_each_shape_stands_against_each_baseline():
     assert sum("compile_max_autotune" in line and "slower" in line for line in lines) == 2
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [(0.985, 1.015, "tie"), (0.9, 1.0, "tie, wide"), (1.005, 1.1, "tie, wide"), (1.5, 1.6, "tie")],
+)
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_tie_says_whether_its_interval_leaves_a_difference_open(low, high, word, width):
+    sink = io.StringIO()
+    timed = with_shape(baselines={"eager": baseline(low, low, high, "tie")})
+    Console(file=sink, width=width, highlight=False, markup=False).print(time_view(timed))
+    (line,) = (line for line in sink.getvalue().splitlines() if " to " in line)
+    assert line.rstrip().endswith(f" {word}")
+
+
 def test_a_shape_is_named_once_in_the_table():
     table = text(TIMED).split("1 eager")[0]
     assert table.count("M=1024") == table.count("M=4096") == 1

@@ -38,6 +38,8 @@ Outcome = Literal["faster", "tie", "slower"]
 
 LEVEL = 0.95
 MINIMUM_EFFECT = 0.01
+# A tie says that two kernels are equally fast only as far as its interval reaches.
+WIDEST = 0.02
 LEAST_BLOCKS = 8
 
 # Stopping once the interval is narrow tends to stop when the noise happens to look small; such
@@ -208,6 +210,11 @@ def outcome(interval: Interval, *, minimum: float = MINIMUM_EFFECT) -> Outcome:
     if interval.high < 1 / (1 + minimum):
         return "slower"
     return "tie"
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Return whether a ratio's interval leaves a difference of more than `WIDEST` open."""
+    return low < 1 - WIDEST or high > 1 + WIDEST
 
 
 def time_interval(seconds: Sequence[float], *, level: float = LEVEL) -> Interval:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kerneltruth.clock.outcome import HOST_BOUND, NOT_GRADED, PROCESSES_DIFFER, contradicts
+from kerneltruth.clock.statistics.summary import is_wide
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 
-# A tie says that two copies are equal only as far as its interval reaches.
-WIDEST = 0.02
 EAGER = "eager"
 # Outcomes that are no fault of the clock, if a reason is given.
 STATED = frozenset(
@@ -87,7 +86,7 @@ def _outcome(shape: ShapeTimes) -> tuple[str, str]:
     for stated in (HOST_BOUND, PROCESSES_DIFFER):
         if stated in shape.flags:
             return stated, said
-    if b.low < 1 - WIDEST or b.high > 1 + WIDEST:
+    if is_wide(b.low, b.high):
         return "unresolved", said
     if NOT_GRADED in shape.flags:
         return "not_graded", shape.graded.not_graded or "no call was graded"

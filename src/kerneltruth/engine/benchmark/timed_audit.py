@@ -18,6 +18,7 @@ from kerneltruth.clock.device.lock import device_for_timing
 from kerneltruth.clock.protocol.effort import RUN_EFFORT, Effort
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.clock.statistics.summary import WIDEST
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.suites import (
     SelfTimed,
@@ -30,7 +31,6 @@ from kerneltruth.engine.benchmark.audited_shapes import (
     EAGER,
     RETIMED,
     STATED,
-    WIDEST,
     AuditedShape,
     better,
     shapes_of,
