@@ -49,7 +49,7 @@ from kerneltruth.runner.link import LARGEST_HEADER, Ended, Link
 from kerneltruth.runner.observation import (
     Access,
     Binary,
-    KernelRun,
+    KernelLaunches,
     KernelWork,
     Launch,
     Observation,
@@ -129,7 +129,7 @@ OBSERVED = Observation(
     buffers={"input": bytes(8)},
     launches=(Launch(kernel="k", grid=(1,), constants={"B": 16}, signature={"x": "*fp32"}),),
     work=KernelWork(
-        runs=(KernelRun(name="k", module="f.py", own=True, launches=1, device_s=1e-6),),
+        runs=(KernelLaunches(name="k", module="f.py", own=True, launches=1, device_s=1e-6),),
         elements=6,
         stored=6,
     ),

@@ -164,7 +164,7 @@ class DtypeCount(Model, frozen=True, kw_only=True):
     failed: int = 0
 
 
-class KernelRunRecord(Model, frozen=True, kw_only=True):
+class KernelLaunchesRecord(Model, frozen=True, kw_only=True):
     """A kernel or operator that did work in a call, and how often it was launched.
 
     Attributes:
@@ -200,7 +200,7 @@ class KernelFact(Model, frozen=True, kw_only=True):
     library: Number | None
     own_launches: int | None
     launches: int
-    runs: tuple[KernelRunRecord, ...]
+    runs: tuple[KernelLaunchesRecord, ...]
     elements: int
     stored: int | None
     case: str

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kerneltruth.documents.model import model_of
-from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry, Status
+from kerneltruth.documents.records import KernelFact, KernelLaunchesRecord, ProfileEntry, Status
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
@@ -56,7 +56,7 @@ def kernel_fact(
         library=None if own is None else 1 - own,
         own_launches=work.own if seen else None,
         launches=work.launches,
-        runs=tuple(model_of(KernelRunRecord, run) for run in work.runs),
+        runs=tuple(model_of(KernelLaunchesRecord, run) for run in work.runs),
         elements=work.elements,
         stored=work.stored,
         case=case.summary(),

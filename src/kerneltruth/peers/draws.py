@@ -91,7 +91,7 @@ class Setting:
             if len(seen) == count:
                 return
 
-    def schema_cases(self, count: int) -> Iterator[Draw]:
+    def schema_draws(self, count: int) -> Iterator[Draw]:
         """Draw from the published schema: boundary and ordinary sizes, uniform in [-10, 10]."""
         # A peer tries its dtypes whether or not the task's prompt promises them.
         promised = self.dtype in self.task.promised_dtypes

@@ -185,7 +185,7 @@ def gpuemu(setting: Setting) -> Protocol:
         raise CannotRun(f"it has no tolerance for {setting.task.name} in {setting.dtype}")
     compare = absolute(tolerance)
     count = GPUEMU_CASES // len(gpuemu_dtypes(setting.task))
-    for draw in setting.schema_cases(count):
+    for draw in setting.schema_draws(count):
         want = setting.rounded_reference(draw, "float64")
         wrong = _wrong(compare, _outputs((yield draw)), want)
         if wrong:

@@ -81,7 +81,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelRun:
+class KernelLaunches:
     """A kernel or operator that did work in a call, and how often.
 
     Attributes:
@@ -109,7 +109,7 @@ class KernelWork:
         stored: how many of them lie where an own kernel has stored; None where that is not seen.
     """
 
-    runs: tuple[KernelRun, ...] = ()
+    runs: tuple[KernelLaunches, ...] = ()
     seen: bool = True
     elements: int = 0
     stored: int | None = None

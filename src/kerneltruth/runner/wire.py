@@ -24,7 +24,7 @@ from kerneltruth.runner.observation import (
     Access,
     Binary,
     GuardedAllocation,
-    KernelRun,
+    KernelLaunches,
     KernelWork,
     Launch,
     OtherResult,
@@ -46,7 +46,7 @@ _PREFIX = struct.Struct("<4sHIQ")
 MAX_HEADER = 64 * 2**20
 _PARTS = (
     *(TensorArgument, KeptArgument, RepeatedArgument, ScalarArgument, Supply),
-    *(TensorResult, OtherResult, Launch, KernelRun, KernelWork, Binary, Access, Rows),
+    *(TensorResult, OtherResult, Launch, KernelLaunches, KernelWork, Binary, Access, Rows),
     *(CallMemory, EarlierContents, GuardedAllocation),
 )
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}

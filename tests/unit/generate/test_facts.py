@@ -4,7 +4,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from blank_documents import document
-from kerneltruth.documents.records import BinaryRecord, KernelFact, KernelRunRecord
+from kerneltruth.documents.records import BinaryRecord, KernelFact, KernelLaunchesRecord
 from kerneltruth.documents.timing import (
     Advice,
     CandidateTimes,
@@ -57,7 +57,7 @@ def timed(*shapes, **more):
 
 
 def run(name, own, launches=1):
-    return KernelRunRecord(name=name, module="m", own=own, launches=launches)
+    return KernelLaunchesRecord(name=name, module="m", own=own, launches=launches)
 
 
 def fact(own_launches, *runs):

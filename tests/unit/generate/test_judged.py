@@ -13,7 +13,7 @@ from kerneltruth.documents.records import (
     CandidateRef,
     Judgement,
     KernelFact,
-    KernelRunRecord,
+    KernelLaunchesRecord,
     ProfileEntry,
 )
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
@@ -161,7 +161,7 @@ def test_feedback_lists_what_is_broken_with_the_worst_first(case):
 
 
 def test_a_timed_kernels_review_has_the_facts_about_it():
-    ran = KernelRunRecord(name="k", module="m", own=True, launches=1)
+    ran = KernelLaunchesRecord(name="k", module="m", own=True, launches=1)
     fact = document(KernelFact, own_launches=1, launches=1, runs=(ran,), case="M=8")
     made = attempt(Passed(), failed=0, kernel=fact)
     said = review(made, CandidateTimes(outcome="timed", shapes=())).facts

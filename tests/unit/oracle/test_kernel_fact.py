@@ -11,10 +11,10 @@ from kerneltruth.documents.verdict import Passed, UnsupportedHere
 from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.runner.observation import KernelRun, KernelWork, Observation
+from kerneltruth.runner.observation import KernelLaunches, KernelWork, Observation
 
-OWN = KernelRun(name="mine", module="f.py", own=True, launches=1)
-MM = KernelRun(name="mm", module="aten", own=False, launches=3)
+OWN = KernelLaunches(name="mine", module="f.py", own=True, launches=1)
+MM = KernelLaunches(name="mm", module="aten", own=False, launches=3)
 MIXED = KernelWork(runs=(OWN, MM), elements=15, stored=15)
 
 

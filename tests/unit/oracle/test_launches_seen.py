@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.oracle.launches_seen import COUNTED_CALLS, MAX_CONFIGS, LaunchesSeen
-from kerneltruth.runner.observation import KernelRun, KernelWork, Launch, Observation
+from kerneltruth.runner.observation import KernelLaunches, KernelWork, Launch, Observation
 
-MINE = KernelWork(runs=(KernelRun(name="mine", module="f.py", own=True, launches=1),))
-THEIRS = KernelWork(runs=(KernelRun(name="mm", module="aten", own=False, launches=3),))
+MINE = KernelWork(runs=(KernelLaunches(name="mine", module="f.py", own=True, launches=1),))
+THEIRS = KernelWork(runs=(KernelLaunches(name="mm", module="aten", own=False, launches=3),))
 
 
 def seen(*observations, language="triton", source="", idle=False):

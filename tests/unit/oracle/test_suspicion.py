@@ -9,11 +9,11 @@ from scripted import MATMUL, RELU, returned, session_of
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.second_round import STRICTER, judge_candidate
-from kerneltruth.runner.observation import KernelRun, KernelWork
+from kerneltruth.runner.observation import KernelLaunches, KernelWork
 
 CASES = 6
 PATCHING = "import torch\ntorch.allclose = None\n"
-OWN = KernelRun(name="mine", module="f.py", own=True, launches=1)
+OWN = KernelLaunches(name="mine", module="f.py", own=True, launches=1)
 
 
 def right(call):

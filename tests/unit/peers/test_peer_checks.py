@@ -367,7 +367,7 @@ def test_gpuemu_draws_for_each_task_in_each_dtype_that_it_tries(suite):
     for one in tasks_of(suite).values():
         for dtype in CHECK["gpuemu"].dtypes_for(one):
             setting = Setting(task=one, dtype=dtype, seed=0, cache=DrawCache())
-            first = next(setting.schema_cases(1))
+            first = next(setting.schema_draws(1))
             drawn[one.key, dtype] = first.case.dtype
     assert drawn
     assert {key: dtype for key, dtype in drawn.items() if key[1] != dtype} == {}

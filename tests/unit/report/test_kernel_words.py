@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from kerneltruth.documents.records import KernelFact, KernelRunRecord
+from kerneltruth.documents.records import KernelFact, KernelLaunchesRecord
 from kerneltruth.report.kernel_words import whose_work
 
-OWN = KernelRunRecord(name="bias_relu", module="f.py", own=True, launches=1)
-LIBRARY = [KernelRunRecord(name=n, module="aten", own=False, launches=1) for n in "abcde"]
+OWN = KernelLaunchesRecord(name="bias_relu", module="f.py", own=True, launches=1)
+LIBRARY = [KernelLaunchesRecord(name=n, module="aten", own=False, launches=1) for n in "abcde"]
 FACT = KernelFact(
     own=0.5,
     library=0.5,

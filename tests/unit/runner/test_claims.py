@@ -13,7 +13,7 @@ from kerneltruth.runner.claims import checked
 from kerneltruth.runner.observation import (
     Access,
     Binary,
-    KernelRun,
+    KernelLaunches,
     KernelWork,
     Launch,
     Observation,
@@ -31,7 +31,7 @@ BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
 ACCESS = Access(
     kernel="k", line=3, write=True, program=(0, 0, 0), buffer="x", element=-1, elements=2
 )
-RUN = KernelRun(name="k", module="f.py", own=True, launches=1)
+RUN = KernelLaunches(name="k", module="f.py", own=True, launches=1)
 WORK = KernelWork(runs=(RUN,), elements=6, stored=6)
 GOOD = Observation(
     ended="returned",

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kerneltruth.runner.child import extension_launches, kernel_work
-from kerneltruth.runner.observation import KernelRun, KernelWork
+from kerneltruth.runner.observation import KernelLaunches, KernelWork
 
 CALLS = 3
 # Namespaces of templates that cuBLAS and PyTorch instantiate, and a candidate may, too.
@@ -44,7 +44,7 @@ def work_of(call: Callable[[], Any], device: torch.device) -> KernelWork:
     return KernelWork(runs=runs, seen=extension_launches.NAMELESS not in own)
 
 
-def shared_out(records: Iterable[Record], own: Collection[str]) -> tuple[KernelRun, ...]:
+def shared_out(records: Iterable[Record], own: Collection[str]) -> tuple[KernelLaunches, ...]:
     """Return the kernels of the records, most device time first.
 
     A record has a name as the profiler gives it, and seconds, for each launch of all calls; `own`
@@ -62,7 +62,7 @@ def shared_out(records: Iterable[Record], own: Collection[str]) -> tuple[KernelR
         seconds[key] += took
         launches[key] += 1
     return tuple(
-        KernelRun(
+        KernelLaunches(
             name=name,
             module="" if is_own else "library",
             own=is_own,

@@ -20,7 +20,7 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.child import extension_launches, placing
-from kerneltruth.runner.observation import KernelRun, KernelWork
+from kerneltruth.runner.observation import KernelLaunches, KernelWork
 from kerneltruth.runner.protocol import Kernels
 
 _MOST_NAMES = 64
@@ -133,7 +133,7 @@ def collect(values: Sequence[Any], *, seen: bool) -> KernelWork | None:
     runs = sorted(_State.runs.items(), key=lambda item: not item[0][2])
     return KernelWork(
         runs=tuple(
-            KernelRun(name=name, module=module, own=own, launches=launches)
+            KernelLaunches(name=name, module=module, own=own, launches=launches)
             for (name, module, own), launches in runs
         ),
         seen=seen or any(own for _, _, own in _State.runs),

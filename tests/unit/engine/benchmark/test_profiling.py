@@ -22,7 +22,7 @@ from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.kernel_words import shares
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.observation import KernelRun, KernelWork, Observation
+from kerneltruth.runner.observation import KernelLaunches, KernelWork, Observation
 from kerneltruth.runner.wire import decode
 from kerneltruth.tasks.registry import find
 
@@ -129,8 +129,8 @@ def test_a_profiler_that_takes_too_long_is_the_machines_fault(tmp_path, monkeypa
 
 
 CASE = timed_cases(find("relu"))[0]
-MM = KernelRun(name="ampere_sgemm", module="library", own=False, launches=1, device_s=97e-6)
-BIAS = KernelRun(name="bias_relu", module="", own=True, launches=1, device_s=3e-6)
+MM = KernelLaunches(name="ampere_sgemm", module="library", own=False, launches=1, device_s=97e-6)
+BIAS = KernelLaunches(name="bias_relu", module="", own=True, launches=1, device_s=3e-6)
 
 
 def seen(*runs, **more):
