@@ -19,7 +19,7 @@ import machine
 from kerneltruth.cases.published import published_case
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.oracle import kernel_fact, right_cases
+from kerneltruth.oracle import case_loop, kernel_fact
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.plan import Plan
@@ -49,13 +49,13 @@ def judged(evaluator: Evaluator, request: EvaluationRequest, rounds: int) -> tup
         spent.append(time.perf_counter() - began)
         return fact
 
-    setattr(right_cases, "kernel_fact", timed)  # noqa: B010
+    setattr(case_loop, "kernel_fact", timed)  # noqa: B010
     whole = []
     for _ in range(rounds + 1):
         began = time.perf_counter()
         evaluator.evaluate(request)
         whole.append(time.perf_counter() - began)
-    setattr(right_cases, "kernel_fact", kernel_fact.kernel_fact)  # noqa: B010
+    setattr(case_loop, "kernel_fact", kernel_fact.kernel_fact)  # noqa: B010
     # The first one has to make what is expected.
     return median(whole[1:]), median(spent[1:])
 

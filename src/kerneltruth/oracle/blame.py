@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from kerneltruth.cases.materialize import Inputs
+from kerneltruth.cases.promised import domain_of
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, Obligation
 from kerneltruth.documents.verdict import (
@@ -21,8 +24,12 @@ from kerneltruth.documents.verdict import (
 )
 from kerneltruth.oracle.case_status import case_status
 from kerneltruth.oracle.counts_by_obligation import CountsByObligation
-from kerneltruth.oracle.obligations import Departure, most_ordinary, without
+from kerneltruth.oracle.obligations import Departure, departures, most_ordinary, without
+from kerneltruth.tasks.model import OUT
+from kerneltruth.tasks.spec import Task
 
+# Published inputs of more elements are not written out.
+MOST = 2**14
 # Verdicts that break an obligation, whatever the inputs.
 OF_KIND: Mapping[FailKind, Obligation] = {
     "count": "interface",
@@ -92,8 +99,19 @@ class Blame:
         broken = self._count(judgement, departing, self._causes(judgement, simplest))
         return isinstance(judgement.verdict, Hack) or counts.contract.decides(broken)
 
-    def simplest(self, judgement: Judgement) -> Case:
-        """The failing case with the departures without any of which it does not fail."""
+    def simplest(self, judgement: Judgement, inputs: Inputs) -> Case:
+        """The failing case with the departures without any of which it does not fail.
+
+        `inputs` are those of the judged case.
+        """
+        task, published = self.counts.task, self.counts.published
+        found = self._least_departing(judgement)
+        same = _everywhere(task, published, judgement, found, inputs)
+        if same is not None and self.fails(judgement, same):
+            found = same
+        return replace(found, domain=domain_of(task, found))
+
+    def _least_departing(self, judgement: Judgement) -> Case:
         counts, verdict, case = self.counts, judgement.verdict, judgement.case
         if _takes_several_calls(verdict):
             return counts.published
@@ -190,3 +208,32 @@ def _takes_several_calls(verdict: Verdict) -> bool:
 
 def _has_wrong_values(judgement: Judgement) -> bool:
     return judgement.stats is not None and judgement.stats.num_exceeding > 0
+
+
+def _everywhere(
+    task: Task, published: Case, judgement: Judgement, simplest: Case, inputs: Inputs
+) -> Case | None:
+    """The published inputs with those of the worst element in every place.
+
+    `inputs` are those of the judged case. This tells a wrong value from a wrong size: if it fails
+    too, no other size is to blame. A larger result has a rare value more often, and a smaller one
+    hides less beside its largest element. None where more than the size departs, or where no
+    element of each input belongs to the worst.
+    """
+    departing = [d.obligation for d in departures(task, simplest, published)]
+    is_value = isinstance(judgement.verdict, Failed) and judgement.verdict.kind == "value"
+    index = None if judgement.stats is None else judgement.stats.worst_index
+    if departing != ["shapes"] or not is_value or index is None:
+        return None
+    given = {n: t for n, t in inputs.tensors.items() if t is not None and n != OUT}
+    shape, *others = {t.shape for t in given.values()}
+    fits = len(index) == len(shape) and all(i < n for i, n in zip(index, shape, strict=True))
+    if others or not fits or any(t.is_complex() for t in given.values()):
+        return None
+    specs = {spec.name: spec for spec in task.tensors}
+    sizes, settings = published.sizes, published.settings
+    counts = {n: math.prod(task.shape(specs[n], sizes, settings)) for n in given}
+    if sum(counts.values()) > MOST:
+        return None
+    literals = tuple((n, (float(t[index]),) * counts[n]) for n, t in given.items())
+    return replace(published, seed=judgement.case.seed, literals=literals)

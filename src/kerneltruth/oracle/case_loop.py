@@ -29,19 +29,22 @@ from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.case_status import CaseStatus, case_status, detail_of, kind_of
 from kerneltruth.oracle.counts_by_obligation import ALWAYS_TRIED, CountsByObligation
 from kerneltruth.oracle.decide import Facts, deciding_failure
-from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expectation import Expectation, with_digests
 from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.kernel_fact import kernel_fact
 from kerneltruth.oracle.kinds import Kinds
 from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.open_parts import is_over, open_part
 from kerneltruth.oracle.pace import InterpreterPace, is_too_large
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.repeated_calls import drawn_alike, kept_from_others
-from kerneltruth.oracle.replayable import of_several_calls, with_digests
-from kerneltruth.oracle.right_cases import RightCases
+from kerneltruth.oracle.repeated_calls import (
+    RightCases,
+    drawn_alike,
+    kept_from_others,
+    of_several_calls,
+)
 from kerneltruth.oracle.tally import Tally
-from kerneltruth.oracle.worst_element import everywhere
 
 # Try at most this many other cases in place of one that could not be judged.
 INSTEAD = 8
@@ -150,8 +153,11 @@ class CaseLoop:
         None also if the candidate's time is spent.
         """
         try:
-            return self._right.kernel_fact(
-                self._session, self.counts.published, required=self._plan.require_kernel
+            return kernel_fact(
+                self._session,
+                self._right.kept,
+                self.counts.published,
+                required=self._plan.require_kernel,
             )
         except OutOfTime:
             return None
@@ -318,7 +324,7 @@ class CaseLoop:
             return self._followed_up(judgement, expectation, ruling)
         except OutOfTime:
             # The failure stands, though nothing more is known about it.
-            return with_digests(judgement, expectation, ruling), case
+            return with_digests(judgement, expectation, ruling.outputs), case
 
     def _followed_up(
         self, judgement: Judgement, expectation: Expectation, ruling: Ruling
@@ -327,7 +333,7 @@ class CaseLoop:
         session, case, verdict = self._session, judgement.case, judgement.verdict
         config, simplest = judgement.config, judgement.case
         if case_status(verdict) in ("broken", "refused"):
-            simplest = self._simplest(judgement)
+            simplest = self._blame.simplest(judgement, expectation.inputs)
             judged = (simplest.identity, config) in self._judged
             if judged or self._is_known(judgement, simplest):
                 return judgement, simplest
@@ -340,7 +346,7 @@ class CaseLoop:
         if is_bad(verdict):
             return self._examined(judgement, expectation, ruling), simplest
         if ruling.interface:
-            return with_digests(judgement, expectation, ruling), case
+            return with_digests(judgement, expectation, ruling.outputs), case
         return judgement, simplest
 
     def _is_known(self, judgement: Judgement, simplest: Case) -> bool:
@@ -349,14 +355,6 @@ class CaseLoop:
         departing = self.counts.departing(simplest)
         same = known is not None and kind_of(known.verdict) == kind_of(judgement.verdict)
         return same and not departing
-
-    def _simplest(self, judgement: Judgement) -> Case:
-        session, simplest = self._session, self._blame.simplest(judgement)
-        inputs = session.cache.get(session.task, judgement.case).inputs
-        same = everywhere(session.task, self.counts.published, judgement, simplest, inputs)
-        if same is not None and self._fails_alike(judgement, same):
-            simplest = same
-        return replace(simplest, domain=domain_of(session.task, simplest))
 
     def _examined(
         self, judgement: Judgement, expectation: Expectation, ruling: Ruling
@@ -369,7 +367,7 @@ class CaseLoop:
         kept = kept_from_others(session, expectation, judgement.verdict, config=config)
         if kept is not None:
             return replace(of_several_calls(expectation, kept), config=config)
-        return with_digests(judgement, expectation, ruling)
+        return with_digests(judgement, expectation, ruling.outputs)
 
     def _call(self, expectation: Expectation, config: int) -> tuple[Ruling, Verdict]:
         """Call and compile: the ruling on the call, and the verdict on both."""

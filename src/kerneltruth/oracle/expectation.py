@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import Inputs, flat_bytes
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Judgement
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.dtypes import DTYPES, is_float
@@ -94,6 +96,18 @@ def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
     for tensor in tensors:
         digest.update(flat_bytes(tensor).numpy().data)
     return digest.hexdigest()
+
+
+def with_digests(
+    judgement: Judgement, expectation: Expectation, outputs: tuple[torch.Tensor, ...] = ()
+) -> Judgement:
+    """The judgement with what a replay compares: digests of inputs, reference and outputs."""
+    return replace(
+        judgement,
+        digests=expectation.inputs.digests(),
+        reference_digest=expectation.digest(),
+        output_digest=tensors_digest(outputs) if outputs else None,
+    )
 
 
 def expected_outputs(

@@ -15,16 +15,19 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import KernelFact, KernelLaunchesRecord, ProfileEntry, Status
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
 from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.obligations import departures
 from kerneltruth.runner.candidate import Candidate, is_torch_only
 from kerneltruth.runner.languages import NEEDS_A_GPU
 from kerneltruth.runner.source_kernels import emptied
 from kerneltruth.runner.source_state import may_keep_state
+from kerneltruth.tasks.spec import Task
 
 IDLE = Surroundings(idle=True)
 # Uninitialized memory holds other values here; a result that is right with both is not right by
@@ -40,11 +43,12 @@ NOT_NEEDED = "the result stays right when its own kernels do nothing"
 
 
 def kernel_fact(
-    session: CandidateSession, right: Sequence[Expectation], *, required: bool
+    session: CandidateSession, right: Sequence[Expectation], published: Case, *, required: bool
 ) -> KernelFact | None:
     """Return which kernels did the work of the candidate's calls; None if no call returned.
 
-    The candidate's cases have been judged; it was right in those given.
+    The candidate's cases have been judged; it was right in those given, of which the ones with the
+    published attributes are asked if there are any.
     """
     if session.launches.work is None:
         return None
@@ -64,13 +68,18 @@ def kernel_fact(
     )
     if not fact.own_launches:
         return fact
-    fact, needing = _probed(session, fact, right)
+    plain = [e for e in right if not _departs_in_attributes(session.task, e.case, published)]
+    fact, needing = _probed(session, fact, plain or right)
     if may_keep_state(session.candidate.source):
         # The child may keep state of calls whose kernels did nothing: use it no more.
         session.close()
     if required and needing is not None and _is_right_emptied(session, fact, needing):
         fact = replace(fact, probe="not_needed")
     return fact
+
+
+def _departs_in_attributes(task: Task, case: Case, published: Case) -> bool:
+    return any(d.obligation == "attributes" for d in departures(task, case, published))
 
 
 def _may_bring_kernels(candidate: Candidate) -> bool:

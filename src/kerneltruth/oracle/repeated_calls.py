@@ -5,15 +5,16 @@ All are checked on a candidate that was right in every case, in the child that r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.verdict import Failed, Hack, Verdict, is_bad
 from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.candidate_session import CandidateSession
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
-from kerneltruth.oracle.in_place import not_following
+from kerneltruth.oracle.expectation import Expectation, tensors_digest, with_digests
+from kerneltruth.oracle.in_place import follows, not_following
 from kerneltruth.runner.source_state import may_keep_state
 
 # A kernel whose calls agree by chance differs in one of these further calls, if PyTorch's own
@@ -22,6 +23,51 @@ _FIRST_LOOK = 3
 DRAWS = 8
 # Equal calls after the first, where their bits must be the same.
 REPEATS = 3
+
+
+class RightCases:
+    """What is expected of the cases that were right, in their order.
+
+    Attributes:
+        kept: those that further calls may take.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Expectation] = []
+
+    @property
+    def first(self) -> Expectation | None:
+        """Return the first one that is kept."""
+        return self.kept[0] if self.kept else None
+
+    def keep(self, expectation: Expectation) -> None:
+        """Keep a right case for further calls; a large one only if there is no other."""
+        if self.kept and self.kept[0].is_large:
+            self.kept.pop()
+        if not self.kept or not expectation.is_large:
+            self.kept.append(expectation)
+
+    def telling(self) -> Expectation | None:
+        """Return the one of a random task with the most random elements."""
+        drawn = [e for e in self.kept if _random_elements(e)]
+        return max(drawn, key=_random_elements, default=None)
+
+    def state_kept(self, session: CandidateSession) -> Failed | Expectation | None:
+        """What shows that calls leave state behind; see `kept_from_before`.
+
+        To be called where a case is kept.
+        """
+        first = self.kept[0]
+        followed = follows(session, first)
+        if isinstance(followed, Expectation):
+            return followed
+        if followed is False:
+            # The state that the cases left ended with their child.
+            for right in self.kept:
+                session.call(right)
+        models = session.eager_checks is not None
+        kept = kept_from_before(session, first, models=models, other_values=not followed)
+        return kept if kept is not None or followed else not_following(session, first)
 
 
 def kept_from_before(
@@ -104,6 +150,11 @@ def _kept(when: str, verdict: Verdict) -> Failed:
     return Failed(kind="kept_state", detail=detail, output=getattr(verdict, "output", None))
 
 
+def of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:
+    """The judgement on calls that are wrong together: no output is that of all."""
+    return with_digests(Judgement(case=expectation.case, verdict=verdict), expectation)
+
+
 def changing_bits(session: CandidateSession, expectation: Expectation) -> Failed | None:
     """The verdict on equal calls that do not return the same bytes."""
     first = _drawn(session, expectation, 0)
@@ -161,12 +212,6 @@ def reproduced(
 def _same_draw(calls: int) -> Failed:
     detail = f"{calls} calls drew the same random numbers, whatever the generators were seeded with"
     return Failed(kind="same_draw", detail=detail)
-
-
-def telling(expectations: Sequence[Expectation]) -> Expectation | None:
-    """The right case of a random task with the most random elements."""
-    drawn = [e for e in expectations if _random_elements(e)]
-    return max(drawn, key=_random_elements, default=None)
 
 
 def _random_elements(expectation: Expectation) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 from scripted import RELU
 
+from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import Judgement, Mismatch
 from kerneltruth.documents.verdict import Failed, RuntimeFault
@@ -61,8 +62,9 @@ def counted(*judged, fails=lambda case: False, published=PUBLISHED):
 def add(blame, judgement):
     """Count a judgement as the case loop does; the most ordinary case that fails alike."""
     failing = case_status(judgement.verdict) in ("broken", "refused")
-    simplest = blame.simplest(judgement) if failing else judgement.case
-    blame.add(judgement, judgement.case, simplest)
+    case = judgement.case
+    simplest = blame.simplest(judgement, materialize(RELU, case)) if failing else case
+    blame.add(judgement, case, simplest)
     return simplest
 
 

@@ -21,7 +21,7 @@ from kerneltruth.documents.verdict import (
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, judge_cases
 from kerneltruth.oracle.launches_seen import CONFIGS_ON_FIRST_CASE
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.right_cases import RightCases
+from kerneltruth.oracle.repeated_calls import RightCases
 from kerneltruth.runner.observation import Binary, Launch, Observation
 
 
