@@ -249,7 +249,7 @@ class CaseLoop:
         same = None if drawn is None else drawn_alike(session, drawn)
         if drawn is not None and same is not None:
             yield self._counted(of_several_calls(drawn, same), drawn.case, drawn.case)
-        self.counts.add_repeated(1)
+        self.counts.add_repeated()
 
     def _cases(self) -> Iterator[Case]:
         """The published inputs, then the rest with the block sizes that their launch shows."""

@@ -98,12 +98,12 @@ class CountsByObligation:
             self.known.setdefault(key, *beyond[:1])
             self.failures[key] = replace(judgement, verdict=wrong_form(other))
 
-    def add_repeated(self, calls: int) -> None:
-        """Count calls of right cases that gave the same again, or a new draw."""
-        self._hold("repeatable", calls=calls)
+    def add_repeated(self) -> None:
+        """Count that right cases gave the same when repeated, or a new draw."""
+        self._hold("repeatable")
 
-    def _hold(self, *keys: str, calls: int = 1) -> None:
-        self.held.update({key: calls for key in keys if not self.is_broken(key)})
+    def _hold(self, *keys: str) -> None:
+        self.held.update({key: 1 for key in keys if not self.is_broken(key)})
 
     def add_failure(self, key: str, judgement: Judgement) -> None:
         """Count a failing case against an obligation; a proof of deceit takes another's place."""

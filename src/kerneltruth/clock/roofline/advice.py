@@ -16,8 +16,6 @@ from kerneltruth.documents.timing import Advice, Remark
 
 # Below this share of the warps that fit, latencies of memory are hard to hide.
 LOW_OCCUPANCY = 0.25
-# How many times the bytes of the floor may move before it is worth a remark.
-EXCESS_TRAFFIC = 1.5
 
 
 class StaticFacts(Protocol):
@@ -66,12 +64,11 @@ def advise(
     *,
     launch_s: float | None = None,
     binaries: Sequence[StaticFacts] = (),
-    profiles: Sequence[Profile] = (),
 ) -> Advice:
     """Advice for one call.
 
-    `binaries` are its kernels, compiled for the device it ran on; `profiles` its launches as Nsight
-    Compute saw them; `launch_s` is None where it was not measured.
+    `binaries` are its kernels, compiled for the device it ran on; `launch_s` is None where it was
+    not measured.
     """
     bound = regime(seconds, floor, launch_s=launch_s, matrix_units=uses_matrix_units(binaries))
     compute = floor.flops / seconds / floor.flops_per_s if floor.flops_per_s else None
@@ -82,8 +79,6 @@ def advise(
         Remark(kind=bound, text=_in_words(bound, seconds, floor, memory, compute, launch)),
         *_of_arithmetic(bound, seconds, floor),
         *(r for binary in _distinct(binaries) for r in _of_binary(binary, bound)),
-        *(r for profile in profiles for r in profile_remarks(profile)),
-        *_of_traffic(profiles, floor),
     ]
     return Advice(
         bound_by=bound,
@@ -202,15 +197,4 @@ def profile_remarks(profile: Profile) -> Iterator[Remark]:
             kind="small_grid",
             text=f"the grid fills {profile.waves:.0%} of the device",
             kernel=profile.kernel,
-        )
-
-
-def _of_traffic(profiles: Sequence[Profile], floor: Floor) -> Iterator[Remark]:
-    moved = [p.dram_bytes for p in profiles]
-    known = [m for m in moved if m is not None]
-    if floor.bytes and known and sum(known) > EXCESS_TRAFFIC * floor.bytes:
-        yield Remark(
-            kind="excess_traffic",
-            text=f"{sum(known) / floor.bytes:.1f} times the bytes that it must move go to and from "
-            "memory: something is read or written again",
         )

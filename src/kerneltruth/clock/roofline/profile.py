@@ -75,13 +75,6 @@ class Profile:
         )
 
     @property
-    def dram_bytes(self) -> float | None:
-        """Bytes that went to and from memory."""
-        parts = [self.first(f"dram__bytes_{way}.sum") for way in ("read", "write")]
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else self.first("dram__bytes.sum")
-
-    @property
     def waves(self) -> float | None:
         """Return how often the grid fills the device."""
         return self.first("launch__waves_per_multiprocessor")

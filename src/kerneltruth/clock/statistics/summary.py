@@ -217,7 +217,7 @@ def is_wide(low: float, high: float) -> bool:
     return low < 1 - WIDEST or high > 1 + WIDEST
 
 
-def time_interval(seconds: Sequence[float], *, level: float = LEVEL) -> Interval:
+def time_interval(seconds: Sequence[float]) -> Interval:
     """Median of one side's per-call seconds, between two order statistics.
 
     Exact for independent times of any distribution. Drift makes it too narrow: it says how the
@@ -227,30 +227,28 @@ def time_interval(seconds: Sequence[float], *, level: float = LEVEL) -> Interval
     if not len(times) or not (times[0] > 0 and times[-1] < math.inf):
         raise InternalError(f"times are finite and above 0, got {list(seconds)[:5]}")
     centre = float(np.median(times))
-    k = median_place(len(times), 1 - level)
+    k = median_place(len(times), 1 - LEVEL)
     if k:
-        return Interval(
-            estimate=centre, low=float(times[k - 1]), high=float(times[-k]), level=level
-        )
-    factor = math.exp(_normal_half_width(np.log(times), 1 - level))
-    return Interval(estimate=centre, low=centre / factor, high=centre * factor, level=level)
+        return Interval(estimate=centre, low=float(times[k - 1]), high=float(times[-k]))
+    factor = math.exp(_normal_half_width(np.log(times), 1 - LEVEL))
+    return Interval(estimate=centre, low=centre / factor, high=centre * factor)
 
 
-def noise_floor(null: Sequence[Interval], *, level: float = LEVEL) -> float:
+def noise_floor(null: Sequence[Interval]) -> float:
     """Half-width, in logs, by which intervals of a kernel against itself must be widened.
 
     From 19 null pairs up (at 95%) it is distribution-free: the smallest half-width that, added in
-    quadrature, lets the share (n + 1) * level / n of them contain 1, so that the interval of a
-    further null pair contains it with probability `level` (split-conformal prediction). With
+    quadrature, lets the share (n + 1) * LEVEL / n of them contain 1, so that the interval of a
+    further null pair contains it with probability `LEVEL` (split-conformal prediction). With
     fewer, Student's t times the root mean square of the estimates' logs, which is larger.
     """
     if not null:
         raise InternalError("no null pairs to take a noise floor of")
     n = len(null)
     logs = np.array([math.log(i.estimate) for i in null])
-    rank = math.ceil((n + 1) * level)
+    rank = math.ceil((n + 1) * LEVEL)
     if rank > n:
-        return student_t(1 - level, n) * math.sqrt(float(np.mean(logs**2)))
+        return student_t(1 - LEVEL, n) * math.sqrt(float(np.mean(logs**2)))
     return sorted(_missing(i) for i in null)[rank - 1]
 
 
@@ -278,7 +276,7 @@ class Slope:
     high: float
 
 
-def slope(counts: Sequence[int], seconds: Sequence[float], *, level: float = LEVEL) -> Slope:
+def slope(counts: Sequence[int], seconds: Sequence[float]) -> Slope:
     """Theil-Sen line through wall seconds over numbers of calls.
 
     The slope is the median of the slopes of all pairs of points, so that up to 29% of the batches
@@ -295,7 +293,7 @@ def slope(counts: Sequence[int], seconds: Sequence[float], *, level: float = LEV
     n = len(x)
     equal = np.array([list(counts).count(c) for c in set(counts)])
     variance = n * (n - 1) * (2 * n + 5) - float(np.sum(equal * (equal - 1) * (2 * equal + 5)))
-    reach = normal((1 + level) / 2) * math.sqrt(variance / 18)
+    reach = normal((1 + LEVEL) / 2) * math.sqrt(variance / 18)
     # Below, a place before the first slope means that there are too few for the level.
     k = math.floor((len(slopes) - reach) / 2)
     per_call = float(np.median(slopes))
