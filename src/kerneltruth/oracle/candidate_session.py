@@ -32,8 +32,8 @@ from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import Ruling, changed_later, rule, without_return
 from kerneltruth.oracle.launches_seen import LaunchesSeen
 from kerneltruth.oracle.model_weights import ModelWeights
-from kerneltruth.oracle.suspicion import Traces
 from kerneltruth.oracle.target_compiler import COMPILING_S, TargetCompiler
+from kerneltruth.oracle.traces import Traces
 from kerneltruth.runner.arguments import Argument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child.models import CONSTRUCTED

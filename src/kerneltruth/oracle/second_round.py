@@ -8,16 +8,24 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from kerneltruth.cases.philox import derive
-from kerneltruth.documents.records import Attempt, SecondRound, SecondRoundReason
+from kerneltruth.documents.records import (
+    Attempt,
+    SecondRound,
+    SecondRoundReason,
+    SuspectFact,
+    Suspicion,
+)
 from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event, judge_cases
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.decide import deciding_round
 from kerneltruth.oracle.plan import Plan
-from kerneltruth.oracle.suspicion import suspicions
+from kerneltruth.runner.source_patches import patches
 
 # How many times the cases of the first round a suspect candidate must pass.
 STRICTER = 2
+# Names that a source replaces, as a suspicion lists them.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +96,34 @@ def _round(session: CandidateSession, plan: Plan) -> Generator[CaseJudged, None,
         if isinstance(event, AttemptEnded):
             ended = event.attempt
             passed = isinstance(ended.verdict, Passed)
-            return structs.replace(ended, suspicions=suspicions(session, ended) if passed else ())
+            return structs.replace(ended, suspicions=_suspicions(session, ended) if passed else ())
         yield event
     raise AssertionError("a round ends with an attempt")
+
+
+def _suspicions(session: CandidateSession, attempt: Attempt) -> tuple[Suspicion, ...]:
+    """Return what makes a right candidate suspect; it convicts none."""
+    traces, kernel = session.traces(), attempt.kernel
+    replaced = patches(session.candidate.source)
+    more = f" and {len(replaced) - MOST_NAMED} more" if len(replaced) > MOST_NAMED else ""
+    details: dict[SuspectFact, str] = {
+        "replaces_names": ", ".join(replaced[:MOST_NAMED]) + more,
+        "threads_left": _several(traces.threads, "thread") + " ran on after a call",
+        "processes_left": _several(traces.processes, "process") + " ran on after the calls",
+        "calls_lost": _several(traces.lost, "call") + " ended with a lost child",
+        "repetition_differs": "an equal call gave another result, which is right as well",
+        "kernels_not_needed": "launches its own kernels, and is right when they do nothing",
+    }
+    holds: dict[SuspectFact, bool] = {
+        "replaces_names": bool(replaced),
+        "threads_left": bool(traces.threads),
+        "processes_left": bool(traces.processes),
+        "calls_lost": bool(traces.lost),
+        "repetition_differs": traces.changing,
+        "kernels_not_needed": kernel is not None and kernel.probe == "not_needed",
+    }
+    return tuple(Suspicion(fact=f, detail=said) for f, said in details.items() if holds[f])
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'es' if noun.endswith('s') else 's'}" if count > 1 else f"1 {noun}"
