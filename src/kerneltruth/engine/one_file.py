@@ -94,7 +94,7 @@ def judge(
     if options.keep:
         with run_of(options, evaluator, [job]) as store:
             return (yield from judge_into(store, options, evaluator, job, start))
-    attempt, script = yield from _judge(evaluator, job, options)
+    attempt, script = yield from _attempt(evaluator, job, options)
     found = findings_in(
         attempt, environment(evaluator.runner.device), policy=evaluator.cache.policy
     )
@@ -146,7 +146,7 @@ def judge_into(
     done = [line for line in store.results() if line.key == job.name]
     if done:
         return _read_stored(options, done[0], store.path)
-    attempt, script = yield from _judge(evaluator, job, options)
+    attempt, script = yield from _attempt(evaluator, job, options)
     here = environment(evaluator.runner.device)
     found = store_attempt(store, job, attempt, here, policy=evaluator.cache.policy)
     return _judged(options, found, store.path, start, script)
@@ -247,7 +247,7 @@ def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ..
     return tuple(dict.fromkeys(SHORT_DTYPES.get(name, name) for name in names))
 
 
-def _judge(
+def _attempt(
     evaluator: Evaluator, job: EvaluationRequest, options: CheckRequest
 ) -> Generator[Step, None, tuple[Attempt, str]]:
     """Judge the job; return the attempt, and the script of its failure."""

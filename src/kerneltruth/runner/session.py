@@ -127,7 +127,7 @@ class Session:
         """Return how loading the candidate ended; wait for it."""
         self.load()
         if self._loaded is None:
-            self._loaded = self._await_load()
+            self._loaded = self._exchange(None, self._load_deadline, {}, limit=0)
         return self._loaded
 
     def call(
@@ -311,9 +311,6 @@ class Session:
             self._link.send(message, deadline=self._load_deadline)
         except Ended as end:
             self._loaded = self._ended(end)
-
-    def _await_load(self) -> Observation:
-        return self._exchange(None, self._load_deadline, {}, 0)
 
     def _exchange(
         self,
