@@ -73,10 +73,12 @@ class Blame:
 
     Attributes:
         fails: calls the candidate on a simpler case: whether it ends as a judged one did.
+        held: whether a case is known to be right, under the configuration of a judged one.
     """
 
     counts: CountsByObligation
     fails: Callable[[Judgement, Case], bool]
+    held: Callable[[Judgement, Case], bool]
 
     def add(self, judgement: Judgement, dealt: Case, simplest: Case) -> bool:
         """Count a judged case, and find the obligation that it breaks or refuses.
@@ -171,7 +173,13 @@ class Blame:
             return ()
         causes = self.counts.departing(simplest)
         helping = self._helping(judgement, simplest)
-        return tuple(d for d in causes if d not in helping) or causes
+        causes = tuple(d for d in causes if d not in helping) or causes
+        # Without another it may be refused, which says less.
+        return sorted(causes, key=lambda d: not self._right_without(judgement, simplest, d))
+
+    def _right_without(self, judgement: Judgement, case: Case, departure: Departure) -> bool:
+        usual = without(self.counts.task, case, departure, self.counts.published)
+        return usual is not None and self.held(judgement, usual)
 
     def _count(
         self, judgement: Judgement, departing: Sequence[Departure], causes: Sequence[Departure]

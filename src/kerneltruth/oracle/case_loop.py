@@ -91,7 +91,7 @@ class CaseLoop:
             contract=plan.contract_with_demands,
             is_narrowed=plan.is_narrowed,
         )
-        self._blame = Blame(counts=self.counts, fails=self._fails_alike)
+        self._blame = Blame(counts=self.counts, fails=self._fails_alike, held=self._is_held)
 
     def facts(self, not_loaded: Verdict | None) -> Facts:
         """What `decide` takes, of the candidate's results."""
@@ -224,6 +224,9 @@ class CaseLoop:
             self._statuses[key] = self._status(case, like.config)
             self._called.add(case.identity)
         return self._statuses[key] == case_status(like.verdict)
+
+    def _is_held(self, like: Judgement, case: Case) -> bool:
+        return self._statuses.get((case.identity, like.config)) == "held"
 
     def _status(self, case: Case, config: int) -> CaseStatus | None:
         expectation = self._session.cache.get(self._session.task, case)

@@ -51,9 +51,11 @@ def counts_of(published=PUBLISHED, contract="core"):
     )
 
 
-def counted(*judged, fails=lambda case: False, published=PUBLISHED):
+def counted(*judged, fails=lambda case: False, held=lambda case: False, published=PUBLISHED):
     """The blame after these cases and verdicts, with the counts."""
-    blame = Blame(counts=counts_of(published), fails=Candidate(fails))
+    blame = Blame(
+        counts=counts_of(published), fails=Candidate(fails), held=lambda like, case: held(case)
+    )
     for case, verdict in judged:
         add(blame, Judgement(case=case, verdict=verdict))
     return blame

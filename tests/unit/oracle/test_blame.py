@@ -3,6 +3,7 @@
 import pytest
 from counted import (
     BOTH,
+    HALF,
     LARGER,
     PUBLISHED,
     REFUSED,
@@ -12,6 +13,7 @@ from counted import (
     add,
     counted,
     entry,
+    keys_with,
     status,
 )
 from msgspec.structs import replace
@@ -70,6 +72,16 @@ def test_a_result_that_does_not_repeat_says_nothing_of_the_other_obligations():
     assert status(blame, "published") == "not_tried"
     assert not is_over(blame.counts)
     assert entry(blame, "shapes").reason == UNREACHED
+
+
+@pytest.mark.parametrize(
+    ("right", "key"),
+    [((), "dtypes.float16"), ((HALF,), "values"), ((TIES,), "dtypes.float16")],
+)
+def test_of_two_causes_the_one_without_which_it_is_right_is_to_blame(right, key):
+    both = replace(HALF, recipe="ties")
+    blame = counted((both, WRONG), held=lambda case: case in right)
+    assert keys_with(blame, "broken") == {key}
 
 
 def test_what_several_calls_show_is_not_tried_on_simpler_cases():
