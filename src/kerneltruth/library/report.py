@@ -69,7 +69,7 @@ class FoundFailure:
     @property
     def explanation(self) -> str:
         """Where and how the output is wrong, in one or two sentences."""
-        return self.document.explanation
+        return as_argument(self.document.explanation)
 
     @property
     def shown(self) -> str:
@@ -137,7 +137,7 @@ class Report:
     @property
     def explanation(self) -> str:
         """Where and how the output is wrong, in one or two sentences."""
-        return self.document.explanation
+        return as_argument(self.document.explanation)
 
     @property
     def profile(self) -> dict[str, ObligationDocument]:

@@ -11,16 +11,17 @@ _SPELLED = (
     *("isolation", "out", "reference", "require-kernel", "seed", "suite", "task", "tasks"),
     *("timeout", "twice", "workers"),
 )
-_OPTION = re.compile(rf"(?<![\w-])--({'|'.join((*_CALLED, *_SPELLED))})(?![\w-])")
+_OPTION = re.compile(rf"(?<![\w-])--({'|'.join((*_CALLED, *_SPELLED))})(?![\w-])( (?=[A-Z]+\b))?")
 
 
 def as_argument(text: str) -> str:
     """Name arguments where a text names options of the command, but for commands that it shows."""
     parts = text.split("`")
     for place in range(0, len(parts), 2):
-        parts[place] = _OPTION.sub(lambda found: _argument(found[1]), parts[place])
+        parts[place] = _OPTION.sub(_argument, parts[place])
     return "`".join(parts)
 
 
-def _argument(option: str) -> str:
-    return _CALLED.get(option, option.replace("-", "_"))
+def _argument(found: re.Match[str]) -> str:
+    option, has_value = found.groups()
+    return _CALLED.get(option, option.replace("-", "_")) + ("=" if has_value else "")

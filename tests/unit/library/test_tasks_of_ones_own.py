@@ -192,3 +192,74 @@ def test_a_published_task_that_writes_an_argument_compares_it(judge, task, kerne
     assert judge.check(kernel.format(right), task=task, **FEW).passed
     assert not judge.check(kernel.format(""), task=task, **FEW).passed
     assert not judge.check(kernel.format(f"{written}.zero_(); "), task=task, **FEW).passed
+
+
+PAIR = """
+import torch
+
+def scaled(x, y):
+    return x * y.to(x.dtype)
+
+def inputs():
+    n = 16
+    return {x}, {y}
+"""
+HALVES = ("torch.randn(8, n, dtype=torch.bfloat16)", "torch.rand(8, n, dtype=torch.float16)")
+TURNED = ("torch.randn(n, 8).t()", "torch.randn(8, n)")
+LIKE_HALVES = "import torch\ndef f(x, y):\n    assert y.dtype == torch.float16\n    return x * y.to(x.dtype)\n"
+AS_ROWS = "def f(x, y):\n    return x.as_strided(x.shape, (x.shape[1], 1)) * y\n"
+
+
+@pytest.mark.slow
+def test_a_tensor_keeps_the_dtype_that_the_example_gives_it_beside_another(judge, tmp_path):
+    path = tmp_path / "reference.py"
+    path.write_text(PAIR.format(x=HALVES[0], y=HALVES[1]))
+
+    assert judge.check(LIKE_HALVES, reference=path, **FEW).passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wide", ["x", "y"])
+def test_a_double_beside_a_float_keeps_its_dtype(judge, tmp_path, wide):
+    made = {"x": "torch.randn(8, n)", "y": "torch.randn(8, n)"}
+    made[wide] = "torch.randn(8, n, dtype=torch.float64)"
+    path = tmp_path / "reference.py"
+    path.write_text(PAIR.format(**made).replace(".to(x.dtype)", ""))
+
+    assert judge.check("def f(x, y):\n    return x * y\n", reference=path, **FEW).passed
+
+
+@pytest.mark.slow
+def test_a_kernel_that_takes_an_argument_for_contiguous_that_the_example_turns_is_wrong(
+    judge, tmp_path
+):
+    path = tmp_path / "reference.py"
+    path.write_text(PAIR.format(x=TURNED[0], y=TURNED[1]))
+
+    report = judge.check(AS_ROWS, reference=path, **FEW)
+    assert (report.kind, report.passed) == ("assumes_contiguous", False)
+    # The example has its second argument contiguous.
+    second = "def f(x, y):\n    return x * y.as_strided(y.shape, (y.shape[1], 1))\n"
+    assert judge.check(second, reference=path, **FEW).passed
+
+
+@pytest.mark.slow
+def test_a_kernel_that_ignores_an_argument_by_name_breaks_attributes(judge, tmp_path):
+    path = tmp_path / "reference.py"
+    path.write_text(
+        "import torch\ndef f(x, *, by):\n    return x * by\n"
+        "def inputs():\n    return torch.randn(8, 16), 2.0\n"
+    )
+    right, wrong = (f"def f(x, *, by):\n    return x * {by}\n" for by in ("by", 2.0))
+
+    assert judge.check(right, reference=path, **FEW).passed
+    found = judge.check(wrong, reference=path, cases=16, seed=3)
+    assert found.profile["attributes"].status == "broken"
+
+
+@pytest.mark.slow
+def test_a_reason_names_the_librarys_argument_once(judge, reference):
+    report = judge.check("def a(x): return x\ndef b(x): return x\n", reference=reference, **FEW)
+
+    assert "pass entry=NAME, or begin" in report.detail
+    assert str(report).count("public functions") == 1
