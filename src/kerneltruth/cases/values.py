@@ -19,7 +19,7 @@ from kerneltruth.cases.matrices import matrix, turned
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.recipes import RECIPES, Recipe, some_rows, torch_dtype
 from kerneltruth.errors import InternalError
-from kerneltruth.tasks.arguments import PARTS
+from kerneltruth.tasks.arguments import KEPT_DTYPES, PARTS
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, ROW_KINDS, TensorSpec
 
 __all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
@@ -33,10 +33,10 @@ FLOAT_KINDS = (
         "unit",
         "sign",
         "ones",
-        "float32",
         "tril",
         "triu",
     ),
+    *KEPT_DTYPES,
     *ROW_KINDS,
     *MATRIX_KINDS,
 )

@@ -16,6 +16,8 @@ Scalar = None | bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 # The dims of a shape.
 Sizes = tuple[int, ...]
 
+# Kinds of real numbers that are no case's dtype.
+KEPT_DTYPES = ("float64", "float32", "float16", "bfloat16")
 KINDS = {
     "real": "the case's dtype, any finite value of the recipe",
     "unlimited": "as `real`, whatever the task's range of values",
@@ -50,7 +52,7 @@ KINDS = {
     "packed_int4": "uint8, two int4 in each byte, whole range of both",
     "int32": "int32",
     "int64": "int64",
-    "float32": "float32 whatever the case's dtype",
+    **{dtype: f"{dtype} whatever the case's dtype" for dtype in KEPT_DTYPES},
 }
 INDEX_KINDS = ("index", "target", "index_or")
 MATRIX_KINDS = (
@@ -143,6 +145,7 @@ class TensorSpec:
         stored: of an index: the dtype in which it is passed.
         least: of an index: the least one.
         keeps: of rows of a form: the dtype that they have beside any dtype of the case.
+        layout: how it lies in memory in a case whose layout is `contiguous`.
     """
 
     name: str
@@ -160,6 +163,7 @@ class TensorSpec:
     stored: str = "int64"
     least: int = 0
     keeps: str | None = None
+    layout: str = "contiguous"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

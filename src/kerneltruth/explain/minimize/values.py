@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
-from kerneltruth.tasks.arguments import PARTS
+from kerneltruth.tasks.arguments import KEPT_DTYPES, PARTS
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, ROW_KINDS, Task
 
 # Above this many elements a recipe draws the values: no reader looks at more.
@@ -17,6 +17,7 @@ MOST_LITERALS = 64
 
 _ROUND = (2.0, 10.0, 100.0, 1000.0)
 _FIXED = (*INDEX_KINDS, *ROW_KINDS, *MATRIX_KINDS, "sign")
+_ROUNDED = ("real", "positive", "probability", "unit", *KEPT_DTYPES)
 _LOWEST = {"positive": 1.0, "mask": 1.0}
 
 
@@ -103,7 +104,7 @@ def simpler(case: Case, task: Task) -> Iterator[Case]:
         size //= 2
     for place in places:
         name, values = case.literals[place[0]]
-        if kinds.get(name, "real") in ("real", "positive", "probability", "unit", "float32"):
+        if kinds.get(name, "real") in _ROUNDED:
             yield from (changed([place], v) for v in rounder(values[place[1]]))
 
 

@@ -111,7 +111,8 @@ def inputs_of(schema: Schema) -> list[Argument]:
             values = {label: ast.literal_eval(v.value or "None") for label, v in mine.items()}
             found.append(_number(schema, name, values))
             continue
-        found.append(replace(_tensor(schema, i, name, mine, facts), member_of=group))
+        made = _tensor(schema, i, name, mine, facts)
+        found.append(replace(made, member_of=group, layout=facts.layout))
     return found
 
 
@@ -143,8 +144,8 @@ def _tensor(
             # Values seen in one set may lie beyond another's range.
             least=min(int(facts.low or 0), min(extents.values()) - 1),
         )
-    # It keeps float32 beside narrower ones.
-    keeps = None if described.dtype == schema.working else "float32"
+    # Only the narrowest real numbers follow the case's dtype.
+    keeps = None if described.dtype == schema.working else described.dtype
     if keeps and facts.form not in ROW_KINDS:
         return TensorSpec(name=name, dims=dims, kind=keeps, typical=typical)
     # A state that begins as zeros is symmetric by accident where the example is square.

@@ -255,6 +255,8 @@ class _Learner:
     def _kind(self, place: int, spec: TensorSpec) -> str:
         if self._schema.inputs[place].arranged:
             self._left.append(f"{spec.name} holds offsets or a permutation: say how it is made.")
+        if spec.layout != "contiguous":
+            self._left.append(f"{spec.name} was {spec.layout} in memory: a declared one is not.")
         if spec.kind == "real":
             return ""
         if spec.kind != "index":

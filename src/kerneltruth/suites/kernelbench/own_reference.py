@@ -88,10 +88,14 @@ def _plain_in(tree: ast.Module, path: Path) -> Plain:
     public = [n for n in dict.fromkeys(names) if not n.startswith(("_", "test_"))]
     public = [n for n in public if n not in _MAKES]
     if len(public) != 1:
-        what = f"several public functions: {', '.join(public)}" if public else "no public function"
+        if not public:
+            named = [s.name for s in tree.body if isinstance(s, ast.ClassDef)]
+            rule = "write what kernels replace as a function, or as Model and get_init_inputs()"
+            beside = f", and a class is none: {', '.join(named)}" if named else ""
+            raise UserError(f"{path}: it has no public function{beside}; {rule}")
         raise UserError(
-            f"{path}: it has {what}; name the one that kernels replace `reference`, and begin the "
-            "names of others with _"
+            f"{path}: it has several public functions: {', '.join(public)}; name the one that "
+            "kernels replace `reference`, and begin the names of others with _"
         )
     return replace(found, name=public[0])
 

@@ -102,12 +102,14 @@ class InputFacts:
     Attributes:
         form: such as `sign` or `upper`; None for other values, and for integers.
         arranged: whether integers are no independent draws: offsets, or a permutation.
+        layout: how it lies in memory, one of `cases.layouts.LAYOUTS`.
     """
 
     low: Number | None = None
     high: Number | None = None
     form: str | None = None
     arranged: bool = False
+    layout: str = "contiguous"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import cache_folder
 from kerneltruth.suites.kernelbench.child_session import FewChildren, ProblemSession
 from kerneltruth.suites.kernelbench.declaration import declaration_of, in_one_line
+from kerneltruth.suites.kernelbench.facts_of_runs import CONSTANT, INEXACT
 from kerneltruth.suites.kernelbench.own_reference import read_reference
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.published_problems import read_problems
@@ -179,6 +180,13 @@ class KernelBench(Suite):
         return TaskSource(source=self.problems[name].source, alone=True, whole=True)
 
 
+# What to do about a function that returns, and yet tells no kernel right from wrong.
+_RULES = {
+    CONSTANT: "let inputs() give values that change it",
+    INEXACT: "let inputs() give values at which both agree, and draw nothing inside",
+}
+
+
 class Reference(KernelBench):
     """One file of the user's own: a plain function, or KernelBench's form: `--reference FILE`."""
 
@@ -202,7 +210,10 @@ class Reference(KernelBench):
         for name in found.problems:
             trouble = found.schema(name).trouble
             if trouble is not None:
-                rule = "correct it, so that it returns on what its own inputs() gives"
+                rule = next(
+                    (r for known, r in _RULES.items() if known in trouble),
+                    "correct it, so that it returns on what its own inputs() gives",
+                )
                 said = trouble if "; " in trouble else f"{trouble}; {rule}"
                 raise UserError(f"{path}: {said}")
         return found

@@ -302,3 +302,48 @@ def test_an_example_that_takes_minutes_is_tried_at_smaller_sizes(
     schema = schema_of(read_reference(path), runner)
     assert trouble in schema.trouble if trouble else schema.trouble is None
     assert trouble or schema.distinct >= 3
+
+
+NAMED = """
+import torch
+
+def f(x, *, alpha, beta=1.0):
+    return x * alpha + beta
+
+def inputs():
+    return torch.randn(4, 8), 2.0, 3.0
+"""
+
+
+def test_arguments_beyond_the_places_of_a_function_go_to_its_keywords():
+    found = learned(NAMED)
+    assert found.numbers == {"alpha": "1.0", "beta": "1.5"}
+    assert example(loaded(NAMED, "f"), "{}") == ExampleAnswer()
+
+
+def test_more_arguments_than_a_function_takes_are_refused():
+    said = example(loaded(NAMED.replace("3.0", "3.0, 4.0"), "f"), "{}").trouble
+    assert "f() raises TypeError" in said
+
+
+def test_a_function_that_does_not_say_its_parameters_takes_them_in_order():
+    source = "import torch\nf = torch.mul\ndef inputs():\n    return torch.ones(3), torch.ones(3)\n"
+    assert example(loaded(source, "f"), "{}") == ExampleAnswer()
+    problem = loaded(source, "f")
+    assert problem.names(problem.build("{}"), problem.inputs("{}")) == ["input_0", "input_1"]
+
+
+@pytest.mark.parametrize(
+    ("made", "layout"),
+    [
+        ("torch.randn(8, 4)", "contiguous"),
+        ("torch.randn(4, 8).t()", "transposed"),
+        ("torch.randn(8, 8)[:, ::2]", "strided"),
+        ("torch.randn(8, 6)[:, :4]", "row_gaps"),
+        ("torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)", "channels_last"),
+        ("torch.randn(1, 4).expand(8, 4)", "contiguous"),
+    ],
+)
+def test_an_example_argument_keeps_how_it_lies_in_memory(made, layout):
+    source = f"import torch\ndef f(x): return x * 2\ndef inputs(): return ({made},)\n"
+    assert [facts.layout for facts in learned(source).inputs] == [layout]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -115,7 +115,10 @@ def facts(problem: LoadedProblem, request: FactsRequest) -> FactsAnswer:
     random = not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True))
     working = name_of(problem.working(drawn[0]))
     numbers = problem.numbers(model, drawn[0])
-    inputs = tuple(input_facts(draws, integers) for draws in zip(*drawn, strict=True))
+    inputs = tuple(
+        replace(input_facts(draws, integers), layout=problem.layout(draws[0]))
+        for draws in zip(*drawn, strict=True)
+    )
     modes = _modes(model, drawn[0], twice[0])
     dtypes = {
         name: _dtypes_of(problem, model, drawn[0], name)

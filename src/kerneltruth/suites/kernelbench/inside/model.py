@@ -63,6 +63,11 @@ class LoadedProblem:
         del inputs
         return torch.float32
 
+    def layout(self, value: Any) -> str:
+        """Return how an input lies in memory where it is called; a model's is made contiguous."""
+        del value
+        return "contiguous"
+
     def numbers(self, model: Any, inputs: Sequence[Any]) -> dict[str, str]:
         """Return other values of some arguments, by name as Python text; a model has none."""
         del model, inputs

@@ -45,7 +45,18 @@ def arguments_of(module: types.ModuleType, makes: str) -> list[Any]:
                 f"{makes}() returns a {type(strange[0]).__name__} as argument {i + 1}; return "
                 "tensors, lists of tensors, numbers, bools, strings or None"
             )
-        unknown = [undrawable(v) for v in members if isinstance(v, torch.Tensor)]
+        tensors = [v for v in members if isinstance(v, torch.Tensor)]
+        if tensors and len(tensors) < len(members):
+            raise NoReference(
+                f"{makes}() returns tensors and others in one list as argument {i + 1}; return "
+                "tensors alone in it, and the others as arguments"
+            )
+        if not all(v.numel() for v in tensors):
+            raise NoReference(
+                f"{makes}() returns a tensor without elements as argument {i + 1}; return ones "
+                "that have some, and leave the argument out where it stands for none"
+            )
+        unknown = [undrawable(v) for v in tensors]
         if any(unknown):
             raise NoReference(
                 f"{makes}() returns a tensor of {next(filter(None, unknown))} as argument {i + 1}; "
@@ -77,10 +88,34 @@ def is_list(value: Any) -> bool:
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+def _parameters(function: Callable[..., Any], kinds: Sequence[Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        # A function of torch's own does not say.
+        return []
+    return [p.name for p in parameters if p.kind in kinds]
+
+
+def _named_alone(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters that take arguments by name alone, and get those after the others."""
+    if _parameters(function, (inspect.Parameter.VAR_POSITIONAL,)):
+        return []
+    return _parameters(function, (inspect.Parameter.KEYWORD_ONLY,))
+
+
+def called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """Call a function on arguments in the order of its parameters."""
+    named = _named_alone(function)
+    places = len(_parameters(function, _BY_PLACE)) if named else len(arguments)
+    by_name = dict(zip(named, arguments[places:], strict=False))
+    return function(*arguments[:places], *arguments[places + len(named) :], **by_name)
+
+
 def names_of(function: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
     """Return a name for each flattened argument: the parameter's, with a number in a list."""
     found: list[str] = []
-    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind in _BY_PLACE]
+    known = [*_parameters(function, _BY_PLACE), *_named_alone(function)]
     for i, argument in enumerate(arguments):
         name = known[i] if i < len(known) else f"input_{i}"
         members = len(argument) if is_list(argument) else None
@@ -130,6 +165,16 @@ class LoadedFunction(LoadedProblem):
         own = self.working(inputs)
         every = dtype == torch.float64
         return [v.to(dtype) if is_float(v) and (every or v.dtype == own) else v for v in inputs]
+
+    def layout(self, value: Any) -> str:
+        """Return the layout of an example argument; overlapping elements count as contiguous."""
+        if not isinstance(value, torch.Tensor) or value.is_contiguous() or 0 in value.stride():
+            return "contiguous"
+        if value.ndim == 4 and value.is_contiguous(memory_format=torch.channels_last):
+            return "channels_last"
+        if value.ndim > 1 and value.stride(-1) > value.stride(-2):
+            return "transposed"
+        return "strided" if value.stride(-1) > 1 else "row_gaps"
 
     @contextlib.contextmanager
     def evaluating(self, dtype: torch.dtype) -> Iterator[None]:
@@ -184,13 +229,13 @@ class LoadedFunction(LoadedProblem):
                 arguments = whole(given)
                 with Here():
                     try:
-                        return function(*arguments)
+                        return called(function, arguments)
                     except RuntimeError:
                         if not any(is_float(v) and v.dtype == torch.float32 for v in given):
                             raise
                     # It converts to a narrower float, which takes no float32 beside it.
                     with Widening(torch.float32):
-                        return function(*arguments)
+                        return called(function, arguments)
 
         return FunctionModel
 
@@ -223,19 +268,26 @@ def _try(module: types.ModuleType, name: str, makes: str) -> None:
     strange = [type(o).__name__ for o in first if not isinstance(o, torch.Tensor)]
     if strange:
         raise NoReference(f"{name}() returns {strange[0]} beside a tensor; return tensors alone")
+    if not any(o.numel() for o in first):
+        raise NoReference(f"{name}() returns no elements; let {makes}() give tensors that have some")
+    # Not every narrow float says what is finite.
+    if not any((o.double() if is_float(o) else o).isfinite().any() for o in first):
+        raise NoReference(
+            f"{name}() returns no finite number; let {makes}() give values with a finite result"
+        )
     first = [_copied(o) for o in first]
     torch.manual_seed(2)
     second = _called(module, name, given)
     if not all(map(_same, first, second)):
         raise NoReference(
             f"{name}() draws at random: two calls on the same arguments differ; pass what is drawn "
-            "as an argument, or seed a generator inside"
+            "as an argument"
         )
 
 
 def _called(module: types.ModuleType, name: str, given: Sequence[Any]) -> list[Any]:
     with Here():
-        return flat(getattr(module, name)(*given))
+        return flat(called(getattr(module, name), given))
 
 
 class Here(TorchFunctionMode):
@@ -279,9 +331,11 @@ class _Located:
             lines = [f.lineno for f in extract_tb(trace) if f.filename == FILE]
             said = str(error).strip().splitlines() or [""]
             where = f" at line {lines[-1]}" if lines else ""
+            rule = "correct it, so that it runs on its own example"
+            if isinstance(error, ModuleNotFoundError):
+                rule = "a reference is one file: install the module, or write it into the file"
             raise NoReference(
-                f"{self._called} raises {type(error).__name__}{where}: {said[0]}; correct it, so "
-                "that it runs on its own example"
+                f"{self._called} raises {type(error).__name__}{where}: {said[0]}; {rule}"
             ) from error
 
 
