@@ -97,12 +97,12 @@ def source_in(what: Judgeable) -> Source:
     """
     match what:
         case NamedCandidate():
-            found = source_in(what.what)
+            found = _in_answer(what.what)
             entry = what.entry or found.entry
             return replace(found, name=what.name or found.name, task=what.task, entry=entry)
         case (str() as name, inner):
-            return replace(source_in(inner), name=name)
-        case str() if not what.strip():
+            return replace(_in_answer(inner), name=name)
+        case str() if not what.strip() and "\n" not in what:
             raise UserError(
                 f"cannot judge {what!r}: it is empty; give a path, a source text, or a function"
             )
@@ -116,6 +116,12 @@ def source_in(what: Judgeable) -> Source:
         f"cannot judge {type(what).__name__}: give a path, a source text, a function, or a "
         "(name, source) pair"
     )
+
+
+def _in_answer(what: str | PathLike[str] | Function) -> Source:
+    """Return the source of what a caller names; a model's answer may be empty."""
+    blank = isinstance(what, str) and not what.strip()
+    return source_in("\n" if blank else what)
 
 
 def _of_function(function: Function) -> Source:

@@ -179,6 +179,12 @@ def test_an_empty_candidate_is_one_line(empty):
         kt.check(empty, task="relu", **FEW)
 
 
+@pytest.mark.parametrize("empty", ["\n", ("answer", ""), kt.NamedCandidate(" ", name="answer")])
+def test_an_answer_without_text_is_a_candidate(empty):
+    report = kt.check(empty, task="relu", **FEW)
+    assert (report.verdict, "it defines nothing" in report.detail) == ("compile_error", True)
+
+
 @pytest.mark.parametrize(
     ("candidates", "said"),
     [
