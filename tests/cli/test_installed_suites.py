@@ -151,6 +151,22 @@ def test_a_wrong_suite_gets_one_line(kt, site, points, source, said):
     assert said in ran.err
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("x.nope()", "AttributeError: 'Tensor' object has no attribute 'nope' (RESULT:12); correct"),
+        ("x.mul_(2)", "DeclarationError: the reference of twice changes its arguments; compute on"),
+        ("None", "DeclarationError: the reference of twice returns NoneType; return a tensor"),
+    ],
+)
+def test_a_suite_whose_reference_does_not_work_gets_one_line(kt, site, candidate, change, said):
+    install(site, "one", {"good": "good_suite:Good"}, good_suite=SUITE.replace("x * 2", change))
+    ran = kt("check", candidate("def twice(x):\n    return x * 2\n"), "--suite", "good")
+    assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+    assert ran.err.startswith("kerneltruth: --suite good, task 'twice': ")
+    assert said.replace("RESULT", str(site / "good_suite.py")) in ran.err
+
+
 def test_two_packages_with_one_name_are_both_named(kt, site):
     install(site, "one", {"good": "good_suite:Good"}, good_suite=SUITE)
     install(site, "two", {"good": "good_suite:Good"})

@@ -24,6 +24,7 @@ from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Read
 from kerneltruth.suites.suite import Opening, Suite
 from kerneltruth.suites.terms import Terms
+from kerneltruth.suites.trial import try_reference
 from kerneltruth.tasks.model import CORE
 from kerneltruth.tasks.registry import (
     GROUP,
@@ -263,11 +264,21 @@ class SuiteTasks(OpenTasks):
         name = self.bare(key)
         if key == name or name not in self._listed:
             raise KeyError(key)
+        if name not in self._made:
+            self._made[name] = self._taken(name)
         with _said_in_one_line(type(self.suite), self.name):
-            if name not in self._made:
-                self._made[name] = self._listed[name].made or self._own(self.suite.task(name))
             self.suite.used(name)
         return self._made[name]
+
+    def _taken(self, name: str) -> Task:
+        """Return a task that is asked for first; its reference is tried if others wrote it."""
+        kind = type(self.suite)
+        with _said_in_one_line(kind, self.name):
+            task = self._listed[name].made or self._own(self.suite.task(name))
+        if not _is_own(kind.__module__) and task.unrefereeable is None:
+            with _said_in_one_line(kind, f"{self.name}, task {name!r}"):
+                try_reference(task)
+        return task
 
     def bare(self, key: str) -> str:
         """Return the suite's own name of a task."""
