@@ -1,11 +1,16 @@
 """The kernels of `examples/own`, judged by the references beside them: right, and with a fault."""
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "own"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "own"
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-verdict.md"
+GUIDE = ROOT / "docs" / "guides" / "own-kernels.md"
 FAULTS = {
     "add_rms_norm": ("/ hidden + eps", "/ BLOCK + eps"),
     "rotary": ("low * c - high * s", "low * c + high * s"),
@@ -70,3 +75,39 @@ def test_a_square_in_half_precision_breaks_values(judged, tmp_path):
     source = (EXAMPLES / "add_rms_norm" / "kernel.py").read_text()
     kernel.write_text(source.replace("wide = added.to(tl.float32)", "wide = added"))
     assert broken(judged("add_rms_norm", kernel, "--seed", 2, cases=48)) == {"values"}
+
+
+def shown(page, command):
+    """The rows that a page shows after a command, by name; a row may go on in the next lines."""
+    text = page.read_text(encoding="utf-8").partition(f"$ kerneltruth {command}")[2]
+    after = re.split(r"\n```|\n\n", text.partition("\n")[2])[0]
+    rows = re.split(r"\n(?=\w)", textwrap.dedent(after))
+    return {row.split()[0]: " ".join(row.split()).removesuffix(" ...") for row in rows}
+
+
+def assert_printed(ran, rows):
+    printed = " ".join(ran.out.split())
+    told = ("verdict", "on", "because", "smallest", "broken", "score", "tried")
+    differing = [rows[name] for name in told if name in rows and rows[name] not in printed]
+    assert not differing, ran.out
+
+
+@pytest.mark.slow
+def test_the_tutorial_shows_what_its_commands_print(kt, tmp_path):
+    kernel = ROOT / "src" / "kerneltruth" / "corpus" / "bugs" / "tanh_naive_exp.py"
+    run = tmp_path / "run"
+    checked = kt("check", kernel, "--seed", 0, "--device", "cpu", "--out", run)
+    assert_printed(checked, shown(TUTORIAL, "check"))
+    (finding,) = (run / "findings").glob("*.json")
+    assert_printed(kt("minimize", finding, "--device", "cpu"), shown(TUTORIAL, "minimize"))
+
+
+@pytest.mark.slow
+def test_the_guide_shows_what_its_kernel_breaks(kt, tmp_path):
+    files = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    kernel, reference = tmp_path / "kernel.py", tmp_path / "reference.py"
+    reference.write_text(files[0])
+    right = (EXAMPLES / "add_rms_norm" / "kernel.py").read_text()
+    kernel.write_text(right.replace(*FAULTS["add_rms_norm"]))
+    given = ("--reference", reference, "--device", "cpu", "--seed", 1, "--out", tmp_path / "run")
+    assert_printed(kt("check", kernel, *given), shown(GUIDE, "check"))

@@ -215,6 +215,15 @@ def test_a_declaration_is_printed_as_json(kt, reference, tmp_path):
     assert [task["name"] for task in document["tasks"]] == ["row_rms"]
 
 
+def test_a_declaration_keeps_a_dtype_and_says_what_it_cannot_keep(kt, reference):
+    path = reference(REFERENCE.replace("torch.rand(rows)", "torch.rand(rows).double()"))
+    path.write_text(path.read_text().replace("(rows, columns)", "(columns, rows).t()"))
+    written = kt("tasks", "--from", path).out
+    assert "scale[rows]: float64" in written
+    assert "# x was transposed in memory: a declared one is not." in written
+    assert 'scaled."' in written
+
+
 def test_a_declaration_replaces_no_file(kt, reference):
     path = reference()
     ran = kt("tasks", "--from", path, "-o", path)

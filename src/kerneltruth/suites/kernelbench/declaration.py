@@ -143,7 +143,9 @@ def _dims(found: Learned) -> Iterator[str]:
 def _optional(task: Task, found: Learned) -> Iterator[str]:
     if task.description:
         yield "    description=("
-        yield from (f"        {_quoted(f'{line} ')}" for line in wrap(task.description, _LINE - 12))
+        *first, last = wrap(task.description, _LINE - 12)
+        yield from (f"        {_quoted(f'{line} ')}" for line in first)
+        yield f"        {_quoted(last)}"
         yield "    ),"
     varied = {a.name: a.values[1:] for a in task.attributes if not a.hidden}
     if varied:
