@@ -154,7 +154,7 @@ def test_a_wrong_suite_gets_one_line(kt, site, points, source, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("x.nope()", "AttributeError: 'Tensor' object has no attribute 'nope' (RESULT:12); correct"),
+        ("x.nope()", "'Tensor' object has no attribute 'nope' (RESULT:12); correct the suite"),
         ("x.mul_(2)", "DeclarationError: the reference of twice changes its arguments; compute on"),
         ("None", "DeclarationError: the reference of twice returns NoneType; return a tensor"),
     ],

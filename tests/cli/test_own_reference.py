@@ -140,11 +140,11 @@ RETURNED = "return torch.randn(rows, columns), torch.rand(rows), 1e-6"
         ((RETURNED, "raise OSError('no data')"), "inputs() raises OSError at line 12: no data"),
         (("import torch", "import torch_not_there"), "'torch_not_there'; a reference is one file"),
         ((RETURNED, RETURNED + ", torch.ones(0)"), "a tensor without elements as argument 4"),
-        ((RETURNED, RETURNED + ", [torch.ones(4), 2]"), "tensors and others in one list as argument"),
+        ((RETURNED, RETURNED + ", [torch.ones(4), 2]"), "tensors and others in one list"),
         (("return (x", "return x[:0]; (x"), "row_rms() returns no elements"),
         (("return (x", "return x / 0 * 0; (x"), "row_rms() returns no finite number"),
         (("return (x", "return scale * 0; (x"), "constant is right; let inputs() give values that"),
-        (("def row_rms(", "class row_rms:\n  def __call__("), "and a class is none: row_rms; write"),
+        (("def row_rms(", "class row_rms:\n  def __call__("), "a class is none: row_rms; write"),
     ],
 )
 def test_a_file_that_is_no_reference_is_one_line(kt, reference, candidate, change, said):

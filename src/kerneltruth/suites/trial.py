@@ -27,9 +27,10 @@ def try_reference(task: Task) -> None:
     """
     case = next(generate(task, strategies=("default",), seed=0, count=1), None)
     if case is None:
+        kept = f"satisfies its constraints ({'; '.join(task.constraints)})"
         raise DeclarationError(
-            f"no case of {task.name} satisfies its constraints ({'; '.join(task.constraints)}); "
-            "loosen them, or the dims' limits"
+            f"no case of {task.name} {kept if task.constraints else 'has elements'}; loosen "
+            "constraints, or limits of dims"
         )
     if task.own is not None:
         _try_inputs(task, replace(case, recipe=OWN))

@@ -206,7 +206,11 @@ def inputs():
 """
 HALVES = ("torch.randn(8, n, dtype=torch.bfloat16)", "torch.rand(8, n, dtype=torch.float16)")
 TURNED = ("torch.randn(n, 8).t()", "torch.randn(8, n)")
-LIKE_HALVES = "import torch\ndef f(x, y):\n    assert y.dtype == torch.float16\n    return x * y.to(x.dtype)\n"
+LIKE_HALVES = """
+def f(x, y):
+    assert str(y.dtype) == "torch.float16"
+    return x * y.to(x.dtype)
+"""
 AS_ROWS = "def f(x, y):\n    return x.as_strided(x.shape, (x.shape[1], 1)) * y\n"
 
 

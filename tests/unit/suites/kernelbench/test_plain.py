@@ -8,7 +8,8 @@ import torch
 from kerneltruth.errors import UserError
 from kerneltruth.suites.kernelbench.constants import constants_of_inputs, label
 from kerneltruth.suites.kernelbench.inside.facts import facts, ignores
-from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, Widening, example
+from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, example
+from kerneltruth.suites.kernelbench.inside.widths import Widening
 from kerneltruth.suites.kernelbench.messages import ExampleAnswer, FactsRequest, IgnoresRequest
 from kerneltruth.suites.kernelbench.own_reference import read_reference
 from kerneltruth.suites.kernelbench.schema_cache import schema_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from traceback import extract_tb
 from typing import Any
 
@@ -14,10 +14,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.suites.kernelbench.inside.model import FILE, LoadedProblem, flat, is_float
-from kerneltruth.suites.kernelbench.inside.modes import Narrowing
+from kerneltruth.suites.kernelbench.inside.widths import WIDENED, RoundingByChance, Widening
 from kerneltruth.suites.kernelbench.messages import ExampleAnswer
-
-_WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class NoReference(Exception):
@@ -70,7 +68,7 @@ def undrawable(tensor: torch.Tensor) -> str | None:
     """Return the dtype or layout for which no values can be drawn; None if they can."""
     if tensor.layout != torch.strided:
         return str(tensor.layout).removeprefix("torch.")
-    known = tensor.dtype in (torch.float64, *_WIDENED, torch.bool)
+    known = tensor.dtype in (torch.float64, *WIDENED, torch.bool)
     if known or not (tensor.is_floating_point() or tensor.is_complex()):
         return None
     return str(tensor.dtype).removeprefix("torch.")
@@ -269,7 +267,7 @@ def _try(module: types.ModuleType, name: str, makes: str) -> None:
     if strange:
         raise NoReference(f"{name}() returns {strange[0]} beside a tensor; return tensors alone")
     if not any(o.numel() for o in first):
-        raise NoReference(f"{name}() returns no elements; let {makes}() give tensors that have some")
+        raise NoReference(f"{name}() returns no elements; let {makes}() give tensors with some")
     # Not every narrow float says what is finite.
     if not any((o.double() if is_float(o) else o).isfinite().any() for o in first):
         raise NoReference(
@@ -381,67 +379,3 @@ def _alike(before: Sequence[Any], after: Sequence[Any]) -> bool:
         )
         for a, b in zip(before, after, strict=True)
     )
-
-
-class Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Make every narrower float that a function asks for as wide as its arguments.
-
-    A function for several dtypes converts to float32 before a sum. In float64 that would lose what
-    the exact result needs. One that converts to float16 takes no float32 arguments otherwise.
-    """
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.dtype = dtype
-
-
-def _widened(
-    mode: Widening, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-) -> Any:
-    given = dict(kwargs or {})
-    if given.get("dtype") in _WIDENED:
-        given["dtype"] = mode.dtype
-    return func(*args, **given)
-
-
-# In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
-Widening.__torch_dispatch__ = _widened  # type: ignore[assignment,method-assign]
-
-
-class RoundingByChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Compute in float32 what a function computes in a narrow dtype, and round it by chance.
-
-    Results that the function asks for in float32 keep it.
-    """
-
-    def __init__(self, dtype: torch.dtype, salt: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.dtype = dtype
-        self.narrowing = Narrowing(str(dtype).removeprefix("torch."), salt)
-
-    def recomputed(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the result in float32, rounded up or down by chance to the dtype."""
-        wide = {k: torch.float32 if v == self.dtype else v for k, v in kwargs.items()}
-        made = func(*map(self._wide, args), **{k: self._wide(v) for k, v in wide.items()})
-        return self.narrowing.narrow(made).to(self.dtype)
-
-    def _wide(self, value: Any) -> Any:
-        if isinstance(value, tuple | list):
-            return type(value)(map(self._wide, value))
-        narrow = isinstance(value, torch.Tensor) and value.dtype == self.dtype
-        return value.to(torch.float32) if narrow else value
-
-
-def _rounded_by_chance(
-    mode: RoundingByChance, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-) -> Any:
-    result = func(*args, **(kwargs or {}))
-    name = str(func.overloadpacket.__name__)
-    plain = isinstance(result, torch.Tensor) and result.dtype == mode.dtype
-    if not plain or getattr(func, "is_view", False) or name.endswith("_"):
-        return result
-    return mode.recomputed(func, args, kwargs or {}) if name not in _EMPTY else result
-
-
-_EMPTY = ("empty", "empty_like", "new_empty", "empty_strided", "clone", "detach")
-RoundingByChance.__torch_dispatch__ = _rounded_by_chance  # type: ignore[assignment,method-assign]
