@@ -96,7 +96,8 @@ def suite_of(path: Path) -> str:
     """
     if path.stem in suites() or is_suite(path.stem):
         raise UserError(
-            f"--tasks {path}: {path.stem!r} is a suite's name; give the file another one"
+            f"--tasks {path}: {path.stem!r} is a suite's name; give the file another one, or pass "
+            "a function with its inputs() as --reference"
         )
     return path.stem
 
@@ -222,8 +223,8 @@ def _declared_in(module: ModuleType, path: Path) -> list[Task]:
     found = list({id(v): v for v in values if isinstance(v, Task)}.values())
     if not found:
         raise UserError(
-            f"{path}:1: the file declares no task; give what `task(...)` returns a name, or list "
-            "it in TASKS"
+            f"{path}:1: the file declares no task; give what `task(...)` returns a name, list it in "
+            "TASKS, or pass a function with its inputs() as --reference"
         )
     return found
 
