@@ -223,8 +223,8 @@ def _declared_in(module: ModuleType, path: Path) -> list[Task]:
     found = list({id(v): v for v in values if isinstance(v, Task)}.values())
     if not found:
         raise UserError(
-            f"{path}:1: the file declares no task; give what `task(...)` returns a name, list it in "
-            "TASKS, or pass a function with its inputs() as --reference"
+            f"{path}:1: the file declares no task; give what `task(...)` returns a name, list it "
+            "in TASKS, or pass a function with its inputs() as --reference"
         )
     return found
 

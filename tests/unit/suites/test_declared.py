@@ -87,7 +87,11 @@ def test_what_a_declaration_need_not_say_has_a_default(file):
         ("by=1.0", "by", r":6: .* is neither a tensor nor an attribute; write `name\[dims\]`"),
         ("by=1.0", "by=one", r":6: the default 'one' of 'by' is no literal"),
         ("M, N]", "M, N]: spdd", r":6: x: 'spdd' is not a kind; use one of bfloat16, bool"),
-        ("M, N]", "M, N, 0]", r":9: no case of shifted has elements; loosen constraints, or limits"),
+        (
+            "M, N]",
+            "M, N, 0]",
+            r":9: no case of shifted has elements; loosen constraints, or limits",
+        ),
         ("x, by: x + by", "x: x", r":6: the reference of shifted has no parameter 'by'"),
         ("x, by: x", "x, by, c: x", r":6: the reference of shifted needs 'c', which the signature"),
         ("x + by", "x + y", r":9: NameError: name 'y' is not defined; correct the file"),
