@@ -60,7 +60,7 @@ def test_a_returned_kernel_is_judged_and_a_failure_is_its_finding(run):
 
     result.assert_outcomes(passed=1, failed=1)
     said = said_of(result)
-    assert said[1] == "clipped: fail (value) for relu"
+    assert said[1] == "clipped: fail (value) for relu, torch-only"
     assert any("smallest: M=1 N=1 float32 zeros" in line for line in said)
     assert len(said) < 12
     assert not any(line.startswith((">", "E ")) or ".py:" in line for line in said)
@@ -84,7 +84,7 @@ def test_the_fixture_judges_with_the_options_of_the_closest_mark(run):
     result.assert_outcomes(passed=2, failed=1)
     said = said_of(result)
     assert ">       judge(kernel, task='relu')" in said
-    assert "E       kerneltruth.KernelIncorrect: clipped: fail (value) for relu" in said
+    assert "E       kerneltruth.KernelIncorrect: clipped: fail (value) for relu, torch-only" in said
     assert [line for line in said if re.match(r"\S+\.py:\d+", line)] == [
         "test_kernels.py:15: KernelIncorrect"
     ]
