@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import machine
@@ -148,7 +149,8 @@ def unattempted(none: dict[str, str]) -> list[str]:
     """A line for each reason why tasks were not attempted, with all of them."""
     grouped: dict[str, list[str]] = {}
     for task, reason in none.items():
-        grouped.setdefault(reason[:300], []).append(task)
+        # A missing file is named by its place below this folder: no path of a machine is published.
+        grouped.setdefault(reason.replace(f"{Path.cwd()}/", "")[:300], []).append(task)
     return [f"- NO ATTEMPT, {len(of)}: {why} ({', '.join(of)})" for why, of in grouped.items()]
 
 

@@ -10,6 +10,7 @@ they are plain torch functions: many attempts in little time, to watch memory.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -139,11 +140,17 @@ def memory_table(watch: Watch, attempts: int) -> list[str]:
     return list(machine.table(("attempts", "command, MiB", "largest judge, MiB"), rows))
 
 
-def main() -> int:
-    parser = machine.parser(__doc__.splitlines()[0])
-    parser.add_argument("--attempts", type=int, default=400)
+def add_options(parser: argparse.ArgumentParser, *, attempts: int) -> None:
+    """What `run` asks for: how much is judged, and by how many."""
+    parser.add_argument("--attempts", type=int, default=attempts)
     parser.add_argument("--cases", type=int, default=16)
     parser.add_argument("--workers", type=int)
+    parser.set_defaults(small=False)
+
+
+def main() -> int:
+    parser = machine.parser(__doc__.splitlines()[0])
+    add_options(parser, attempts=400)
     parser.add_argument("--small", action="store_true", help="plain torch functions")
     options = parser.parse_args()
     device = machine.device_of(options)

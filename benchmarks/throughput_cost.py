@@ -55,11 +55,8 @@ def rate(options: Namespace, device: str, variant: str, copy: Path) -> tuple[flo
 
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
-    parser.add_argument("--attempts", type=int, default=260)
-    parser.add_argument("--cases", type=int, default=16)
-    parser.add_argument("--workers", type=int)
+    throughput.add_options(parser, attempts=260)
     options = parser.parse_args()
-    options.small = False
     device = machine.device_of(options)
     names = [v for v in VARIANTS if device != "cpu" or not VARIANTS[v][1]]
     found: dict[str, list[tuple[float, str]]] = {name: [] for name in names}

@@ -23,11 +23,8 @@ def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("other", type=Path, help="the `src` folder of another checkout")
     parser.add_argument("--named", default="the other state", help="what the table calls it")
-    parser.add_argument("--attempts", type=int, default=260)
-    parser.add_argument("--cases", type=int, default=16)
-    parser.add_argument("--workers", type=int)
+    throughput.add_options(parser, attempts=260)
     options = parser.parse_args()
-    options.small = False
     device = machine.device_of(options)
     states = {"this state": None, options.named: options.other.absolute()}
     found: dict[str, list[tuple[float, float, str]]] = {name: [] for name in states}
