@@ -149,8 +149,7 @@ def unattempted(none: dict[str, str]) -> list[str]:
     """A line for each reason why tasks were not attempted, with all of them."""
     grouped: dict[str, list[str]] = {}
     for task, reason in none.items():
-        # A missing file is named by its place below this folder: no path of a machine is published.
-        grouped.setdefault(reason.replace(f"{Path.cwd()}/", "")[:300], []).append(task)
+        grouped.setdefault(reason[:300], []).append(task)
     return [f"- NO ATTEMPT, {len(of)}: {why} ({', '.join(of)})" for why, of in grouped.items()]
 
 
@@ -209,6 +208,7 @@ def main() -> int:
         for given in options.suites or suites():
             start = time.monotonic()
             suite_name, _, place = given.partition(":")
+            place = place and str(Path(place).resolve())
             found: dict[str, Attempt] = {}
             none: dict[str, str] = {}
             with opened(given, runner, judges=workers) as suite:
