@@ -14,7 +14,7 @@ What a candidate does wrong when it is called is never an exception: it is a ver
 from __future__ import annotations
 
 # How PyTorch, CUDA and its libraries call it.
-OUT_OF_MEMORY = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED")
+OUT_OF_MEMORY = ("OutOfMemoryError", "out of memory", "OUT_OF_MEMORY", "ALLOC_FAILED")
 
 
 def lacks_memory(said: str) -> bool:
@@ -75,6 +75,10 @@ class EnvironmentFault(KernelTruthError):
     """
 
     exit_code = 3
+
+
+class ReferenceLost(EnvironmentFault):
+    """The process of a reference was lost twice: it costs one attempt, and no run."""
 
 
 class Interrupted(KernelTruthError):

@@ -29,6 +29,7 @@ from kerneltruth.engine.scheduling.scheduler import (
     Scheduler,
     judges_at_once,
 )
+from kerneltruth.errors import ReferenceLost
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -187,6 +188,7 @@ class PerfStage:
     def time(self, batch: Sequence[tuple[EvaluationRequest, Evaluation]]) -> Iterator[Evaluation]:
         """Time candidates one after the other, while nothing else uses the device."""
         device = self._evaluator.runner.device
+        self._evaluator.open_suite()
         if self._benchmarker is None:
             self._benchmarker = self._make(self._evaluator.runner, self._baselines)
         parts = [*_by_tasks(batch, max(1, min(PART, self._benchmarker.capacity // 2)))]
@@ -209,7 +211,7 @@ class PerfStage:
                 return timed
             found = self._share(self._evaluator.runner, job.candidate, task)
             return structs.replace(timed, kernel=found)
-        except (MemoryError, RuntimeError) as error:
+        except (MemoryError, RuntimeError, ReferenceLost) as error:
             # The judge itself needs the device too, for example to grade.
             said = f"{type(error).__name__}: {error}"[:300]
             return CandidateTimes(outcome="infra", detail=said)

@@ -20,6 +20,7 @@ from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut
 from kerneltruth.engine.devices import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
+from kerneltruth.errors import ReferenceLost
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.bounds import Policy
@@ -34,8 +35,9 @@ from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.languages import TRITON_COMPILES
+from kerneltruth.suites.catalog import SuiteTasks
 from kerneltruth.suites.pytorch import unaided_function
-from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.registry import find, stay_open
 from kerneltruth.tasks.spec import Task
 
 # Effort spent on explaining a failure: where one file is judged, and where many are.
@@ -173,12 +175,14 @@ class Evaluator:
         runner: Runner | None = None,
         sessions: Callable[..., CandidateSession] = CandidateSession,
         untimed: Callable[[Attempt, str], CandidateTimes | None] = not_timed,
+        suite: SuiteTasks | None = None,
     ) -> None:
         """Warm nothing up yet; make a runner of the device if none is given.
 
-        `sessions` opens a candidate's session; `untimed` is called as `not_timed`.
+        `sessions` opens a candidate's session; `untimed` is called as `not_timed`. `suite` has its
+        large references on this device, where the suite that is open has them on another.
         """
-        self._sessions, self._untimed = sessions, untimed
+        self._sessions, self._untimed, self._suite = sessions, untimed, suite
         self.runner = runner or Runner(
             device=device,
             targets=targets if device == "cpu" else (),
@@ -201,10 +205,16 @@ class Evaluator:
         self.eager_checks.close()
         self.runner.close()
 
+    def open_suite(self) -> None:
+        """Let the tasks of this device's own suite be found, in a judge's process."""
+        if self._suite is not None:
+            stay_open(self._suite.name, self._suite)
+
     def evaluate(
         self, job: EvaluationRequest, report: Callable[[int], None] = lambda count: None
     ) -> Evaluation:
         """Judge one candidate; `report(n)` is called as cases are judged."""
+        self.open_suite()
         task = find(job.task)
         with device_for_checks(self.runner.device) if job.timed else contextlib.nullcontext():
             try:
@@ -221,6 +231,8 @@ class Evaluator:
                     return self._evaluate(session, task, job, report)
             except MemoryError as error:
                 return lost(job, f"the judge ran out of memory: {error}")
+            except ReferenceLost as error:
+                return lost(job, str(error))
             finally:
                 if job.timed:
                     self.eager_checks.close(wait=True)

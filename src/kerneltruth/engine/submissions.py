@@ -44,7 +44,7 @@ from kerneltruth.oracle.contract import contract_named
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore
-from kerneltruth.suites.catalog import opened, submissions_at, under_rules
+from kerneltruth.suites.catalog import on_device, opened, submissions_at, under_rules
 from kerneltruth.suites.entries import Entry, candidate_of, match_tasks
 from kerneltruth.suites.reference_facts import store_facts
 from kerneltruth.suites.submission import Broken
@@ -100,7 +100,11 @@ def _judge(
         keep=ListedLine.of,
     ) as store:
         store_facts(store.path, {entry.task.key for entry in entries})
-        run = _Run(options, runners, store, entries)
+        evaluators = [
+            Evaluator(policy=Policy(), runner=runner, suite=on_device(suite, runner))
+            for runner in runners
+        ]
+        run = _Run(options, evaluators, store, entries)
         yield from run.judge()
         document = run.document(broken, seconds=time.monotonic() - start)
         store.finish()
@@ -121,14 +125,14 @@ class _Run:
     def __init__(
         self,
         options: RunRequest,
-        runners: Sequence[Runner],
+        evaluators: Sequence[Evaluator],
         store: RunStore[ListedLine],
         entries: list[Entry],
     ) -> None:
         self._options = options
         self._store = store
-        self._evaluators = [Evaluator(policy=Policy(), runner=runner) for runner in runners]
-        self._device = runners[0].device
+        self._evaluators = evaluators
+        self._device = evaluators[0].runner.device
         self._compares = options.peer_checks and "exe" in options.stages
         self._entries = entries
         self._fingerprint: dict[str, str | None] = {}

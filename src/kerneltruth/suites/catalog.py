@@ -159,7 +159,19 @@ def open_suite(given: Opening) -> SuiteTasks:
     if found.place and not path:
         raise UserError(f"--suite {given.option}: say where it is: {name}:{found.place}")
     with _said_in_one_line(found, name):
-        return SuiteTasks(found.open(Path(path), given), absolute(given.option))
+        return SuiteTasks(found.open(Path(path), given), absolute(given.option), given)
+
+
+def on_device(suite: str, runner: Runner) -> SuiteTasks | None:
+    """Return an open suite with large references on this device; None if it has them there.
+
+    Each device's judges ask their own: one device would not hold the references of all.
+    """
+    found = open_tasks(suite)
+    given = None if found is None else found.opening
+    if given is None or given.on_device is None or given.on_device is runner:
+        return None
+    return open_suite(replace(given, on_device=runner))
 
 
 def open_tasks(suite: str | None) -> SuiteTasks | None:
@@ -233,9 +245,10 @@ class SuiteTasks(OpenTasks):
     Attributes:
         suite: the suite itself.
         name: with which the keys begin.
+        opening: how it was opened, where that can be done again.
     """
 
-    def __init__(self, suite: Suite, option: str) -> None:
+    def __init__(self, suite: Suite, option: str, opening: Opening | None = None) -> None:
         """List the tasks.
 
         Raises:
@@ -243,6 +256,7 @@ class SuiteTasks(OpenTasks):
         """
         self.suite = suite
         self.option = option
+        self.opening = opening
         self.name = suite.called or option.partition(":")[0]
         self._made: dict[str, Task] = {}
         self._listed: dict[str, Listed] = {}

@@ -16,7 +16,7 @@ import torch
 
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.documents.model import Json, loads, parse, plain
-from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.errors import ReferenceLost, UserError, lacks_memory
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -39,6 +39,9 @@ class Rejected(RuntimeError):
 
 class Remote:
     """One source in a child, which starts at the first request and again if it died.
+
+    A request whose child is lost is made once more. One that finds no memory is rejected: the
+    caller knows whether it can wait for the device, or do without it.
 
     A process that was forked from this one starts its own child.
     """
@@ -113,9 +116,12 @@ class Remote:
             ScalarArgument(name="request", value=json.dumps(message)),
             *(_argument(n, t) for n, t in tensors.items()),
         ]
-        seen = self._session.call(arguments, poison=_POISON, deadline_s=deadline_s)
-        if seen.ended == "lost":
-            raise EnvironmentFault(f"the child of a reference was lost: {seen.message}; try again")
+        for _ in range(2):
+            seen = self._session.call(arguments, poison=_POISON, deadline_s=deadline_s)
+            if seen.ended != "lost" or lacks_memory(seen.message or ""):
+                break
+        else:
+            raise ReferenceLost(f"the child of a reference was lost: {seen.message}; try again")
         if seen.ended != "returned":
             raise Rejected(_why(seen, deadline_s))
         return seen

@@ -1,5 +1,6 @@
 """The perf stage of a run: which candidates are timed, against what, and what a failure leaves."""
 
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluato
 from kerneltruth.engine.requests import RunRequest
 from kerneltruth.engine.stages import ListedLine
 from kerneltruth.engine.submissions import not_valid
-from kerneltruth.errors import EnvironmentFault
+from kerneltruth.errors import EnvironmentFault, ReferenceLost
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.plan import Plan
@@ -26,6 +27,9 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import Rehearse
 from kerneltruth.runner.timing.messages import Supply
+from kerneltruth.suites.catalog import on_device, open_suite
+from kerneltruth.suites.suite import Opening
+from kerneltruth.tasks.registry import opened_tasks, opening
 
 pytestmark = pytest.mark.processes
 
@@ -60,6 +64,52 @@ def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed):
     evaluator = Evaluator(policy=Policy(), runner=ON_CPU, sessions=session)
     assert "none left" in evaluator.evaluate(job(timed=timed)).attempt.verdict.reason
     assert asked == [timed]
+
+
+def test_a_lost_reference_costs_one_attempt_and_no_run():
+    def session(*about, **more):
+        raise ReferenceLost("the child of a reference was lost")
+
+    evaluator = Evaluator(policy=Policy(), runner=ON_CPU, sessions=session)
+    assert evaluator.evaluate(job()).attempt.verdict == Infra(
+        reason="the child of a reference was lost"
+    )
+
+
+PROBLEM = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_judges_of_a_device_ask_references_on_it(tmp_path):
+    """With all on the first, its memory would not do for the judges of four."""
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "level1" / "1_Double.py").write_text(PROBLEM)
+    first, second = (Runner(device="cpu") for _ in range(2))
+    seen = []
+
+    def session(task, *about, **more):
+        seen.append(opened_tasks("kernelbench").opening.on_device)
+        raise MemoryError("enough is known")
+
+    given = Opening(option=f"kernelbench:{tmp_path}", runner=Runner(device="cpu"), on_device=first)
+    asked = job(task="kernelbenchx/relu")
+    with opening("kernelbench", open_suite(given)):
+        for runner in (first, second):
+            suite = on_device("kernelbench", runner)
+            evaluator = Evaluator(policy=Policy(), runner=runner, sessions=session, suite=suite)
+            copy_context().run(evaluator.evaluate, asked)
+    assert seen == [first, second]
 
 
 @pytest.mark.parametrize("language", ["triton", "cuda", "torch"])
@@ -135,7 +185,7 @@ class OnGpu:
     def start(self):
         """Warm nothing up."""
 
-    warm = start
+    warm = open_suite = start
 
 
 @pytest.fixture

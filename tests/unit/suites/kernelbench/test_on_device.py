@@ -166,11 +166,16 @@ def test_expected_results_of_timed_calls_come_from_the_device_too(made, device):
     assert output.rejects(output.rounded * 1.05)
 
 
-class WithoutMemory(Counting):
-    """A device without memory; keeps the requests that it got."""
+IN_CHILD = Observation(ended="raised", error="OutOfMemoryError", message="CUDA out of memory.")
+IN_KEEPER = Observation(ended="lost", message="cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY")
 
-    def __init__(self, runner):
+
+class WithoutMemory(Counting):
+    """A device without memory, as a child or the judge's keeper says; keeps the requests."""
+
+    def __init__(self, runner, said=IN_CHILD):
         super().__init__(runner)
+        self.said = said
         self.asked = []
 
     def open(self, *args, **kwargs):
@@ -178,14 +183,15 @@ class WithoutMemory(Counting):
 
     def call(self, arguments, **how):
         self.asked.append(json.loads(arguments[0].value)["what"])
-        return Observation(ended="raised", error="OutOfMemoryError", message="CUDA out of memory.")
+        return self.said
 
     def close(self, *, wait=True):
         pass
 
 
-def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, runner):
-    full = WithoutMemory(runner)
+@pytest.mark.parametrize("said", [IN_CHILD, IN_KEEPER])
+def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, runner, said):
+    full = WithoutMemory(runner, said)
     _, task = made(LARGE, on_device=full)
     expectation = expect(task, first_of(task), Policy())
     assert expectation.invalid is None
