@@ -132,7 +132,7 @@ def judge_and_diagnose(
     if failure is not None and job.effort is not None:
         yield DiagnosisBegun()
         others = [j for j in judgements if j is not failure]
-        session.until = time.monotonic() + job.effort.seconds + 2 * job.plan.deadline_s
+        session.left_s = job.effort.seconds + 2 * job.plan.deadline_s
         with contextlib.suppress(OutOfTime):
             found = diagnose(session, failure, others, job.effort)
     if found is None:
@@ -255,7 +255,7 @@ class Evaluator:
         assert judged is not None
         peer_checks: dict[str, PeerVerdict] = {}
         if job.peer_seed is not None:
-            session.until = time.monotonic() + max(job.plan.seconds, PEERS_S)
+            session.left_s = max(job.plan.seconds, PEERS_S)
             peer_checks = run_all(
                 task,
                 lambda draw: self._answer(session, task, draw),

@@ -6,10 +6,11 @@ candidate with `CandidateSession.call`.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,8 @@ class CandidateSession:
     """A candidate, its child processes, and what they have shown so far.
 
     Attributes:
-        until: `time.monotonic()` at which the candidate's time is spent.
+        left_s: how long its calls may still take, with loading and compiling. What the judge takes
+            for references and comparisons is no candidate's time.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class CandidateSession:
         self.targets = TargetCompiler(task, candidate, runner, cache.layouts)
         self.launches = LaunchesSeen(candidate)
         self.thresholds = thresholds(candidate.source)
-        self.until = math.inf
+        self.left_s = math.inf
         self.weights = ModelWeights(task)
         self._child: Session | None = None
 
@@ -185,20 +187,23 @@ class CandidateSession:
         """
         # A host that waits for its kernels' writes may wait forever.
         usual_s = min(self.deadline_s, IDLE_S) if around.idle else within * self.deadline_s
+        self._allowed(usual_s)
+        with self._at_work():
+            self.loaded()
         deadline_s = self._allowed(usual_s)
-        self.loaded()
         laid = self._laid(expectation, expectation.inputs, around)
         before = tuple(contents_of(self._laid(expectation, i, around), laid) for i in earlier)
         sent = self._clock()
-        observation = self._observed(
-            expectation,
-            laid.arguments,
-            around,
-            config=config,
-            earlier=before,
-            in_sight=in_sight,
-            deadline_s=deadline_s,
-        )
+        with self._at_work():
+            observation = self._observed(
+                expectation,
+                laid.arguments,
+                around,
+                config=config,
+                earlier=before,
+                in_sight=in_sight,
+                deadline_s=deadline_s,
+            )
         waited_s, arrays = self._clock() - sent, self.candidate.language == "numpy"
         claim = false_claim(observation, waited_s=waited_s, arrays=arrays)
         if observation.ended == "timeout" and deadline_s < usual_s:
@@ -281,10 +286,18 @@ class CandidateSession:
         Raises:
             OutOfTime: none are left.
         """
-        left_s = self.until - time.monotonic()
-        if left_s <= 0:
+        if self.left_s <= 0:
             raise OutOfTime
-        return min(usual_s, left_s)
+        return min(usual_s, self.left_s)
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Take the time within from the candidate's."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.left_s -= self._clock() - began
 
     def seen(self, observation: Observation) -> Observation:
         """Return what is judged of an observation: all, unless an audit turns a defence off."""
@@ -346,11 +359,12 @@ class CandidateSession:
             deadline_s = self._allowed(self.deadline_s)
         except OutOfTime:
             return Observation(ended="timeout"), laid.placed
-        self.loaded()
-        assert self._child is not None
-        observation = self._child.call(
-            laid.arguments, poison=poison_of(case, poison), deadline_s=deadline_s
-        )
+        with self._at_work():
+            self.loaded()
+            assert self._child is not None
+            observation = self._child.call(
+                laid.arguments, poison=poison_of(case, poison), deadline_s=deadline_s
+            )
         return observation, laid.placed
 
     def compile(
@@ -361,12 +375,13 @@ class CandidateSession:
         Raises:
             OutOfTime: the candidate's time is spent.
         """
-        return self.targets.compile(
-            expectation,
-            launches,
-            config,
-            deadline_s=lambda: self._allowed(max(self.deadline_s, COMPILING_S)),
-        )
+        with self._at_work():
+            return self.targets.compile(
+                expectation,
+                launches,
+                config,
+                deadline_s=lambda: self._allowed(max(self.deadline_s, COMPILING_S)),
+            )
 
     def objection(
         self, expectation: Expectation, verdict: Verdict, *, around: Surroundings = USUAL

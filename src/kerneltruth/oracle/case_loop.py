@@ -117,7 +117,7 @@ class CaseLoop:
         if not self._plan.stop_at_first:
             yield from self._in_turn()
             return
-        self._session.until = time.monotonic() + self._plan.seconds
+        self._session.left_s = self._plan.seconds
         try:
             yield from self._in_turn()
         except OutOfTime:

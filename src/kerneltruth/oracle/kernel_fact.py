@@ -130,7 +130,7 @@ def _is_right_emptied(
     with CandidateSession(
         session.task, candidate, session.runner, session.cache, deadline_s=session.deadline_s
     ) as without:
-        without.until = session.until
+        without.left_s = session.left_s
         with contextlib.suppress(OutOfTime):
             return all(
                 isinstance(without.call(expectation, around=around)[0].verdict, Passed)

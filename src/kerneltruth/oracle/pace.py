@@ -5,8 +5,6 @@ It also tells how large cases may be so that all of them have their turn.
 
 from __future__ import annotations
 
-import time
-
 from kerneltruth.cases.published import smaller_cases
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.documents.case import Case
@@ -97,7 +95,7 @@ class InterpreterPace:
         )
 
     def _left_s(self) -> float:
-        return self._session.until - time.monotonic()
+        return self._session.left_s
 
     def _usual_s(self, case: Case) -> float | None:
         """Return how long a call takes at the mean pace of right ones; None if it is not judged."""

@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Wall time allowed for the whole candidate."""
+        """Time allowed for all of the candidate's calls, with loading and compiling."""
         return CALLS_IN_BUDGET * self.deadline_s if self.budget_s is None else self.budget_s
 
     @property

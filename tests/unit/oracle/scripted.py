@@ -132,7 +132,7 @@ class _Session:
         return self.runner.loaded
 
     def call(self, arguments, *, poison, config=0, draw=0, reused=False, deadline_s, **small):
-        del deadline_s, reused
+        del reused
         small.pop("most", None)
         small.pop("gradients_of", None)
         kernels = small.pop("kernels", "run")
@@ -148,7 +148,7 @@ class _Session:
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         seen = answer if isinstance(answer, Observation) else returned(answer)
-        self.runner.spent_s += seen.seconds or 0.0
+        self.runner.spent_s += deadline_s if seen.ended == "timeout" else seen.seconds or 0.0
         return seen
 
     def request(self, message, *, deadline_s):

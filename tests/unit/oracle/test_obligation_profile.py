@@ -1,6 +1,5 @@
 """What becomes of each obligation while a candidate's cases are judged."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -9,6 +8,7 @@ from scripted import RELU, declare, returned, session_of
 
 from kerneltruth.cases.published import published_case
 from kerneltruth.documents.records import OBLIGATIONS
+from kerneltruth.documents.verdict import Passed
 from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.case_status import UNREACHED
 from kerneltruth.oracle.obligations import departures, obligations_of
@@ -295,13 +295,29 @@ def test_a_candidate_that_runs_out_of_its_time_keeps_what_was_tried():
         calls.append(call)
         if len(calls) == 1:
             return right(call)
-        time.sleep(1.0)
         return HANGS
 
     attempt = attempt_of(ends_in_the_second, plan=Plan(budget_s=1.0))
     assert attempt.verdict.word == "timeout"
     assert with_status(attempt, "held") == ["published", "interface", "memory"]
     assert attempt.profile["shapes"].reason == "the candidate's time, 1 s, is spent"
+
+
+def test_the_judges_own_work_takes_none_of_the_candidates_time():
+    """References of published sizes take minutes where many judges share a machine."""
+    session = session_of(RELU, right)
+
+    class Slow:
+        def __getattr__(self, name):
+            return getattr(known, name)
+
+        def get(self, task, case):
+            session.runner.spent_s += 100.0
+            return known.get(task, case)
+
+    known, session.cache = session.cache, Slow()
+    *_, ended = judge_cases(session, Plan(cases=16, budget_s=1.0))
+    assert ended.attempt.verdict == Passed()
 
 
 # There is time for every case at its own size.
@@ -427,8 +443,7 @@ def test_a_slow_right_kernel_keeps_what_was_tried_when_its_time_is_spent():
 
     def slow(call):
         calls.append(call)
-        time.sleep(0.4)
-        return right(call)
+        return returned(right(call), seconds=0.4)
 
     attempt = attempt_of(slow, plan=Plan(budget_s=2.0))
     assert attempt.verdict.word == "timeout"
