@@ -243,6 +243,12 @@ def test_where_nothing_can_be_written_nothing_is_measured(softmax):
         next(timing(softmax, out=Path("/proc/nothing")))
 
 
+def test_without_a_card_energy_is_not_read_and_the_document_says_why(kt, softmax):
+    document = json.loads(kt("time", softmax, *QUICK, "--energy", "--json").out)
+    found = {"idle_watts": None, "sides": {}, "reason": "not a CUDA device"}
+    assert [shape["energy"] for shape in document["shapes"]] == [found] * len(document["shapes"])
+
+
 def test_what_cannot_run_here_is_no_judgement(kt, candidate):
     file = candidate(NUMPY.replace("relu", "softmax"), "softmax.py")
     ran = kt("time", file, *QUICK, "--dtype", "bfloat16")

@@ -43,6 +43,10 @@ Kernels = Annotated[
         show_default=False,
     ),
 ]
+EnergyToo = Annotated[
+    bool,
+    typer.Option("--energy", help="Measure joules a call and watts, too; about 10 s a shape."),
+]
 ResultFolder = Annotated[
     Path | None,
     typer.Option("--out", help="Directory for time.json, what --json prints; not replaced."),
@@ -63,6 +67,7 @@ def time_(
     measure_again: MeasureAgain = False,
     profile: ProfileToo = False,
     kernels: Kernels = None,
+    energy: EnergyToo = False,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     isolation: options.Isolation = None,

@@ -101,8 +101,46 @@ class AloneTimes(Model, frozen=True, kw_only=True):
     conditions: ConditionsRecord | None
 
 
+class CallEnergy(Model, frozen=True, kw_only=True):
+    """Energy of a side's calls, as the device's counter shows it around laps of many calls.
+
+    Attributes:
+        joules: of a call, with the idle device's part; null where it is not reported.
+        watts: mean power during the laps; likewise.
+        laps: joules of a call in each lap.
+        calls: of each lap.
+        seconds: of all laps, by the judge's clock.
+        reason: why the energy is not reported.
+    """
+
+    joules: Number | None
+    watts: Number | None
+    laps: tuple[Number, ...]
+    calls: int
+    seconds: Number
+    reason: str | None
+
+
+class ShapeEnergy(Model, frozen=True, kw_only=True):
+    """Energy of the calls on a shape.
+
+    Attributes:
+        idle_watts: of the device before the laps, while no side ran; null where it is not read.
+        sides: of `candidate` and of each baseline, by name.
+        reason: why nothing was read.
+    """
+
+    idle_watts: Number | None
+    sides: dict[str, CallEnergy]
+    reason: str | None
+
+
 class ShapeTimes(Model, frozen=True, kw_only=True):
-    """The candidate on one shape; bytes and operations are known if the device was measured."""
+    """The candidate on one shape; bytes and operations are known if the device was measured.
+
+    Attributes:
+        energy: of the calls; absent where nobody asked.
+    """
 
     case: Case
     summary: str
@@ -129,6 +167,7 @@ class ShapeTimes(Model, frozen=True, kw_only=True):
     conditions: ConditionsRecord | None
     flags: tuple[str, ...]
     alone: AloneTimes | UnsetType = UNSET
+    energy: ShapeEnergy | UnsetType = UNSET
 
 
 class KernelTime(Model, frozen=True, kw_only=True):

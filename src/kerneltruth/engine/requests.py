@@ -199,6 +199,7 @@ class TimeRequest(EngineRequest[TimeDocument]):
         profile: whether Nsight Compute looks at the kernels too.
         kernels: whether it is said which kernels take the device's time, and whose they are; None
             means where a GPU has timed it.
+        energy: whether the energy of calls is measured, too.
         source: the text of the file, where it is not read from the disk.
         entry: the function to call; None finds it by its name.
     """
@@ -214,6 +215,7 @@ class TimeRequest(EngineRequest[TimeDocument]):
     measure_again: bool = False
     profile: bool = False
     kernels: bool | None = False
+    energy: bool = False
     device: str = "auto"
     seed: int | None = None
     out: Path | None = None

@@ -217,6 +217,7 @@ class Judge:
         against: Sequence[str] = (),
         dtype: str | None = None,
         budget: float = 2.0,
+        energy: bool = False,
         timeout: float = 30.0,
     ) -> TimeDocument:
         """Time one candidate beside its baselines, and wait for the document of `time --json`.
@@ -233,6 +234,7 @@ class Judge:
             against: the baselines: `eager`, `compile`, `control`; by default the usual ones.
             dtype: in which it is timed; by default the task's own.
             budget: seconds for each shape.
+            energy: whether joules a call and watts are measured, too; about 10 s a shape.
             timeout: seconds allowed for a batch of calls.
 
         Raises:
@@ -257,6 +259,7 @@ class Judge:
             dtype=dtype,
             baselines=several(against),
             budget_s=budget,
+            energy=energy,
             deadline_s=timeout,
         )
         require_valid(about)

@@ -59,6 +59,7 @@ class TimeMessage(Model, frozen=True, kw_only=True, tag="time"):
     dtype: str | None
     baselines: tuple[str, ...]
     budget_s: Number
+    energy: bool = False
     deadline_s: Number
 
 

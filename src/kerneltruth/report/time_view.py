@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.clock.statistics.summary import Interval, is_wide, outcome
-from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
+from kerneltruth.documents.timing import BaselineTime, ShapeEnergy, ShapeTimes, TimeDocument
 from kerneltruth.report.figures import PLAIN_TORCH
 from kerneltruth.report.harmless import visible
 from kerneltruth.report.kernel_words import shares
@@ -193,7 +193,32 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
     graded = shape.graded
     if graded.not_graded:
         found.append(Text(f"{shape.summary}: not graded: {graded.not_graded}", "yellow"))
+    if shape.energy:
+        found += [Text(f"{shape.summary}: {said}") for said in _energy(shape.energy)]
     return found
+
+
+def _energy(energy: ShapeEnergy) -> Iterator[str]:
+    if energy.idle_watts is None:
+        yield f"energy not read: {energy.reason}"
+        return
+    known = [
+        f"{name} {joules(side.joules)} ({side.watts:.0f} W)"
+        for name, side in energy.sides.items()
+        if side.joules is not None and side.watts is not None
+    ]
+    yield "energy of a call: " + ", ".join([*known, f"idle {energy.idle_watts:.0f} W"])
+    for name, side in energy.sides.items():
+        if side.reason is not None:
+            yield f"energy of {name} not reported: {side.reason}"
+
+
+def joules(value: float) -> str:
+    """Format joules for people."""
+    for unit, factor in (("J", 1.0), ("mJ", 1e3)):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.3g} uJ"
 
 
 def duration(us: float) -> str:

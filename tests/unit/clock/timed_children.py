@@ -88,6 +88,13 @@ class Child:
     last: int = -1
     spot_check: SpotCheck = field(default_factory=SpotCheck)
     given: dict = field(default_factory=dict)
+    paused: bool = False
+
+    def pause(self):
+        self.paused = True
+
+    def resume(self):
+        self.paused = False
 
     def request(self, message, *, sizes=None, deadline_s=30.0):
         self.asked.append(message)

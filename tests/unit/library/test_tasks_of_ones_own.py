@@ -111,6 +111,16 @@ def test_a_declared_task_is_timed(judge, tmp_path):
     for task in ({"task": declared_in(path)}, {"task": "doubled", "tasks": path}):
         timing = judge.time(KERNEL, entry="mine", against=("eager",), budget=0.05, **task)
         assert (timing.task, len(timing.shapes)) == ("my_tasks/doubled", 1)
+    timing = judge.time(
+        KERNEL,
+        entry="mine",
+        against=("eager",),
+        budget=0.05,
+        energy=True,
+        task=task["task"],
+        tasks=path,
+    )
+    assert timing.shapes[0].energy.reason == "not a CUDA device"
 
 
 def test_a_named_candidate_brings_a_declared_task(judge, tmp_path):

@@ -8,7 +8,7 @@ from rich.console import Console
 from blank_documents import document
 from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
 from kerneltruth.report.terminal import piped
-from kerneltruth.report.time_view import WIDTH, duration, memory, time_view
+from kerneltruth.report.time_view import WIDTH, duration, joules, memory, time_view
 
 
 def baseline(ratio, low, high, outcome, us=30.0):
@@ -73,6 +73,35 @@ def text(timed):
 
 def with_shape(**more):
     return changed(shapes=[shape("M=4", **more)])
+
+
+def test_the_energy_of_a_call_is_a_line_of_its_shape():
+    idle = {"idle_watts": 81.4, "reason": None}
+    side = {"laps": [], "calls": 9, "seconds": 2.5, "reason": None}
+    sides = {
+        "candidate": {**side, "joules": 0.01234, "watts": 612.4},
+        "eager": {**side, "joules": 1.5e-5, "watts": 90.0},
+        "compile": {**side, "joules": None, "watts": None, "reason": "it says so"},
+    }
+    said = text(with_shape(energy={**idle, "sides": sides})).splitlines()
+    assert said[-2:] == [
+        "M=4: energy of a call: candidate 12.3 mJ (612 W), eager 15 uJ (90 W), idle 81 W",
+        "M=4: energy of compile not reported: it says so",
+    ]
+    assert "energy" not in text(TIMED)
+
+
+def test_energy_that_cannot_be_read_says_why():
+    none = {"idle_watts": None, "sides": {}, "reason": "not a CUDA device"}
+    said = text(with_shape(energy=none)).splitlines()
+    assert said[-1] == "M=4: energy not read: not a CUDA device"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(120.0, "120 J"), (1.0, "1 J"), (0.0315, "31.5 mJ"), (4.2e-6, "4.2 uJ")]
+)
+def test_joules_have_a_unit_of_their_size(value, said):
+    assert joules(value) == said
 
 
 def test_each_shape_stands_against_each_baseline():

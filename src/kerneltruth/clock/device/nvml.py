@@ -128,7 +128,7 @@ def connect(
     except (nvml.NVMLError, LookupError) as error:
         nvml.nvmlShutdown()
         return NoTelemetry(f"NVML: {error}")
-    return NvmlTelemetry(nvml, handle, ours, now)
+    return NvmlTelemetry(nvml, handle, ours, now, slice_of_gpu=uuid.startswith("MIG-"))
 
 
 def _text(value: str | bytes) -> str:
@@ -144,7 +144,10 @@ class NvmlTelemetry:
         handle: Any,
         ours: Callable[[], Collection[int]],
         now: Callable[[], float] = time.monotonic,
+        *,
+        slice_of_gpu: bool = False,
     ) -> None:
+        self._slice_of_gpu = slice_of_gpu
         self._nvml, self._handle, self._ours, self._now = nvml, handle, ours, now
         self._seen: frozenset[int] = frozenset()
         self._strangers, self._looked = 0, 0.0
@@ -165,6 +168,15 @@ class NvmlTelemetry:
             at=self._now(),
         )
         return None if reading.sm_clock_mhz is None and power is None else reading
+
+    def energy_j(self) -> float | str:
+        """Return joules of the whole card since the driver was loaded, or why they are not read."""
+        if self._slice_of_gpu:
+            return "a MIG slice has no energy counter of its own"
+        try:
+            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1000
+        except self._nvml.NVMLError as error:
+            return f"NVML: {error}"
 
     def close(self) -> None:
         """Release NVML."""

@@ -46,6 +46,10 @@ class Telemetry(Protocol):
         """Return the state now; None if it cannot be read."""
         ...
 
+    def energy_j(self) -> float | str:
+        """Return joules since the driver was loaded, or why they are not read."""
+        ...
+
     def close(self) -> None:
         """Release the reader."""
         ...
@@ -60,6 +64,10 @@ class NoTelemetry:
     def read(self) -> Reading | None:
         """Nothing."""
         return None
+
+    def energy_j(self) -> str:
+        """Return why there is no counter."""
+        return self.why
 
     def close(self) -> None:
         """Nothing to close."""

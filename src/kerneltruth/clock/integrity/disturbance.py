@@ -28,7 +28,7 @@ def disturbed(before: Reading | None, after: Reading | None) -> str | None:
         return None
     if others := max(before.others, after.others):
         return f"{others} other process{'es' * (others > 1)} on the device"
-    held = _held_down(before, after)
+    held = held_down(before, after)
     if harmful := [reason for reason in HARMFUL if reason in held]:
         return f"clocks held down: {', '.join(harmful)}"
     if before.idle or after.idle:
@@ -42,7 +42,7 @@ def disturbed(before: Reading | None, after: Reading | None) -> str | None:
     return None
 
 
-def _held_down(before: Reading, after: Reading) -> set[str]:
+def held_down(before: Reading, after: Reading) -> set[str]:
     """Return the throttle reasons in force at either reading or in between."""
     grown = {k for k, v in after.held_down.items() if v > before.held_down.get(k, v)}
     return {*before.throttle, *after.throttle, *grown}
@@ -75,7 +75,7 @@ def conditions(readings: Sequence[Reading]) -> ConditionsRecord | None:
     if not readings:
         return None
     reasons = {*(r for one in readings for r in one.throttle)}
-    reasons |= _held_down(readings[0], readings[-1])
+    reasons |= held_down(readings[0], readings[-1])
     return ConditionsRecord(
         readings=len(readings),
         sm_clock_mhz=_range(r.sm_clock_mhz for r in readings),

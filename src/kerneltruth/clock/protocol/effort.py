@@ -26,6 +26,7 @@ class Effort:
         repeats: how many disturbed blocks are repeated.
         first_call_s: time limit of first calls, which compile, if that is longer.
         warm: whether calls on inputs that the caches hold are timed, too.
+        energy: whether the energy of calls is measured, too.
         near_tie: a ratio that is no tie, and this near to 1 in logs, is confirmed in new processes.
     """
 
@@ -43,6 +44,7 @@ class Effort:
     deadline_s: float = 30.0
     first_call_s: float = 300.0
     warm: bool = True
+    energy: bool = False
     near_tie: float = 0.1
 
     def __post_init__(self) -> None:

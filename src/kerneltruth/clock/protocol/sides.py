@@ -18,7 +18,24 @@ from kerneltruth.runner.timing.messages import SpotCheck
 SLOW_S = 0.1
 
 
-class TimedChild(Protocol):
+class Pausable(Protocol):
+    """A process that can be stopped, and goes on where it was."""
+
+    def pause(self) -> None:
+        """Ask it to stop; its deadlines wait."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Return whether it has stopped, or is gone."""
+        ...
+
+    def resume(self) -> None:
+        """Let it go on."""
+        ...
+
+
+class TimedChild(Pausable, Protocol):
     """A child in mode "time"; see `runner.session.Session`."""
 
     def request(

@@ -9,31 +9,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kerneltruth.clock.protocol.sides import Pausable
 
 # A process inside the driver stops only when it leaves it. Creating a context takes longest, and
 # contexts are created one after the other.
 STOP_S = 4.0
 _LOOK_S = 5e-4
 _DRAIN_S = 1e-2
-
-
-class Pausable(Protocol):
-    """A process that can be stopped, and goes on where it was."""
-
-    def pause(self) -> None:
-        """Ask it to stop; its deadlines wait."""
-        ...
-
-    @property
-    def paused(self) -> bool:
-        """Return whether it has stopped, or is gone."""
-        ...
-
-    def resume(self) -> None:
-        """Let it go on."""
-        ...
 
 
 class BackgroundWork:
@@ -95,7 +79,6 @@ class BackgroundWork:
     @contextlib.contextmanager
     def batches(self) -> Iterator[None]:
         """Have the device to oneself: background processes are paused, and no work begins."""
-        stopped: list[Pausable] = []
         with self._changed:
             self._changed.wait_for(lambda: self._owner is None)
             self._owner = threading.get_ident()
@@ -103,19 +86,28 @@ class BackgroundWork:
         try:
             with self._changed:
                 self._changed.wait_for(lambda: not self._at_work)
-                stopped += [process for processes in self._beside for process in processes()]
-            for process in stopped:
-                process.pause()
-            end = time.monotonic() + self._stop_s
-            while not all(process.paused for process in stopped) and time.monotonic() < end:
-                time.sleep(_LOOK_S)
-            if stopped:
-                # Kernels that they launched may still run.
-                time.sleep(_DRAIN_S)
-            yield
+                beside = [process for processes in self._beside for process in processes()]
+            with paused(beside, stop_s=self._stop_s):
+                yield
         finally:
-            for process in stopped:
-                process.resume()
             with self._changed:
                 self._owner = None
                 self._changed.notify_all()
+
+
+@contextlib.contextmanager
+def paused(processes: Sequence[Pausable], *, stop_s: float = STOP_S) -> Iterator[None]:
+    """Pause processes until the context ends; wait `stop_s` for them to stop."""
+    try:
+        for process in processes:
+            process.pause()
+        end = time.monotonic() + stop_s
+        while not all(process.paused for process in processes) and time.monotonic() < end:
+            time.sleep(_LOOK_S)
+        if processes:
+            # Kernels that they launched may still run.
+            time.sleep(_DRAIN_S)
+        yield
+    finally:
+        for process in processes:
+            process.resume()

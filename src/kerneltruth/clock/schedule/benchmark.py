@@ -9,8 +9,10 @@ of calls.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 
 from kerneltruth.clock.integrity.spot_checks import EVERY
 from kerneltruth.clock.protocol.buffers import GROUPS, WARM, shuffled
@@ -21,6 +23,8 @@ from kerneltruth.clock.schedule.preparation import compile_sides, prepare_sides
 
 # How many calls on cached inputs are timed; the fastest counts.
 WARM_BATCHES = 3
+# Time limit of a loop, in what it is expected to take.
+LOOP_DEADLINE = 10
 STARVED = "a host was slower than the device"
 
 # For each side its batches of one block, by the side's name; and the overheads, in seconds, of the
@@ -207,6 +211,28 @@ class InterleavedBenchmark(BenchmarkBatches):
             for side in self.sides if self.effort.warm else ():
                 if side.warm_s is None:
                     side.warm_s = self._warm_seconds(side)
+
+    def loop(self, side: Side, seconds: float, *, call_s: float) -> Batch:
+        """Make calls of a side for about `seconds`, in one batch over its buffers in turn.
+
+        A call is taken to last `call_s`, as it was timed.
+
+        Raises:
+            SideError: the side cannot go on.
+        """
+        with self._step(BenchmarkStep.LOOP):
+            size = self.buffers // GROUPS if self.graphs else 1
+            order = self.draw_order(GROUPS if self.graphs else self.buffers)
+            buffers = [buffer for g in order for buffer in side.groups[g]] if self.graphs else order
+            self.runner.fill(side, buffers, self.draw_contents(len(order)))
+            rounds = math.ceil(seconds / call_s / size)
+            return self.runner.run(
+                side,
+                [*islice(cycle(order), rounds)],
+                graphs=self.graphs,
+                calls=rounds * size,
+                deadline_s=max(self.effort.deadline_s, LOOP_DEADLINE * max(seconds, call_s)),
+            )
 
     def _warm_seconds(self, side: Side) -> float:
         calls = side.buffers // GROUPS if self.graphs else max(4, min(side.buffers, 64))

@@ -25,6 +25,7 @@ class BenchmarkStep(Enum):
     PREPARE = "estimate calls, allocate buffers, capture graphs"
     MEASURE = "run blocks"
     TIME_WARM_CACHES = "time calls on inputs that the caches hold"
+    LOOP = "make the calls of a side for long, once they are timed"
     TIME_ALONE = "time baselines without the candidate"
 
 
@@ -38,12 +39,13 @@ AFTER = {
     (Phase.MEASURED, BenchmarkStep.MEASURE): Phase.MEASURED,
     (Phase.PREPARED, BenchmarkStep.TIME_WARM_CACHES): Phase.PREPARED,
     (Phase.MEASURED, BenchmarkStep.TIME_WARM_CACHES): Phase.MEASURED,
+    (Phase.MEASURED, BenchmarkStep.LOOP): Phase.MEASURED,
     (Phase.PREPARED, BenchmarkStep.TIME_ALONE): Phase.CANDIDATE_GONE,
     (Phase.MEASURED, BenchmarkStep.TIME_ALONE): Phase.CANDIDATE_GONE,
     (Phase.CANDIDATE_GONE, BenchmarkStep.TIME_ALONE): Phase.CANDIDATE_GONE,
 }
 # Measurements are complete before these steps: a side that fails then spoils none.
-OPTIONAL = frozenset({BenchmarkStep.TIME_ALONE})
+OPTIONAL = frozenset({BenchmarkStep.LOOP, BenchmarkStep.TIME_ALONE})
 
 
 def after(phase: Phase, step: BenchmarkStep) -> Phase:

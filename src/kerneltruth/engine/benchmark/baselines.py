@@ -143,6 +143,19 @@ class SharedChild:
                 return Observation(ended="lost", message="the baseline has left its process")
             return self.session.request(message, sizes=sizes, deadline_s=deadline_s)
 
+    def pause(self) -> None:
+        """Ask the child to stop; its deadlines wait."""
+        self.session.pause()
+
+    @property
+    def paused(self) -> bool:
+        """Return whether the child has stopped, or is gone."""
+        return self.session.paused
+
+    def resume(self) -> None:
+        """Let the child go on."""
+        self.session.resume()
+
     def close(self, *, wait: bool = True) -> None:
         """End the child; without `wait`, only request it."""
         self.left = True

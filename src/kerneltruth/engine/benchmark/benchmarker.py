@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.comparison import candidate_times, comparisons
@@ -20,10 +20,11 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import resolve_suspicion
+from kerneltruth.clock.schedule.energy import measure_energy
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.documents.timing import CandidateTimes, ShapeEnergy
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
 from kerneltruth.engine.benchmark.candidate_document import Measured, concluded, times_of
@@ -275,8 +276,20 @@ class Benchmarker:
                 if side.readiness is Readiness.READY:
                     side.advance(ChildEvent.FREED)
                 continue
+            energy = self._energy_of(benchmark)
             with self._spent.on("facts"):
-                return finished(setup, benchmark, watch)
+                return replace(finished(setup, benchmark, watch), energy=energy)
+
+    def _energy_of(self, benchmark: InterleavedBenchmark) -> ShapeEnergy | UnsetType:
+        """Return the energy of a benchmark's calls, if it was asked for."""
+        if not self._effort.energy:
+            return UNSET
+        with (
+            self._spent.on("energy"),
+            device_for_timing(self._runner.device),
+            self.baseline_cache.background.batches(),
+        ):
+            return measure_energy(benchmark, self._machine.telemetry)
 
     def _run(self, benchmark: InterleavedBenchmark, setup: TimingSetup) -> DeviceWatch:
         """Prepare the sides and run the blocks, while nothing else is timed."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import UNSET, UnsetType
+
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.documents.timing import ShapeEnergy
 from kerneltruth.engine.benchmark.machine import DeviceWatch
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.observation import Binary
@@ -20,6 +23,7 @@ class FinishedBenchmark:
         setup: of the benchmark; knows what the shown results must be.
         watch: saw what disturbed it.
         kernels: static facts of the Triton kernels that each side has compiled so far.
+        energy: of the calls of all sides, where it was asked for.
         confirmation: the same in other processes, against baselines that are nearly as quick.
     """
 
@@ -27,6 +31,7 @@ class FinishedBenchmark:
     benchmark: InterleavedBenchmark
     watch: DeviceWatch
     kernels: tuple[tuple[Binary, ...], ...]
+    energy: ShapeEnergy | UnsetType = UNSET
     confirmation: InterleavedBenchmark | None = None
 
 

@@ -137,6 +137,7 @@ def measured_shape(found: FinishedBenchmark, *, machine: Machine) -> MeasuredSha
         repeated=tuple(benchmark.disturbed),
         conditions=watch.conditions(),
         flags=tuple(dict.fromkeys([*seen, *noted])),
+        energy=found.energy,
     )
     return MeasuredShape(times=times, baselines=baselines)
 

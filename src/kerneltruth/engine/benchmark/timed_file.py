@@ -81,7 +81,9 @@ def _time_file(
         # Contents that a candidate could foresee would not test its work.
         seed=secrets.randbits(64) if options.seed is None else options.seed,
         baselines=options.baselines or DEFAULT_BASELINES,
-        effort=Effort(budget_s=options.budget_s, deadline_s=options.deadline_s),
+        effort=Effort(
+            budget_s=options.budget_s, deadline_s=options.deadline_s, energy=options.energy
+        ),
         cold=True,
         sources=baseline_sources,
     )

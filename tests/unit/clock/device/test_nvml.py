@@ -85,7 +85,13 @@ class FakeNvml:
         return "H100"
 
     def nvmlDeviceGetHandleByUUID(self, uuid):
-        return int(uuid.removeprefix("GPU-"))
+        return int(uuid.rpartition("-")[2])
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle):
+        return 0
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle):
+        return self._answer("energy", 5_000_250 + 1000 * handle)
 
     def _answer(self, name, value):
         if name in self.unsupported:
@@ -192,6 +198,22 @@ def test_a_machine_without_a_driver_has_no_telemetry():
     found = connected(nvml)
     assert found.why == "NVML: Driver Not Loaded"
     assert found.read() is None
+
+
+def test_energy_is_the_visible_devices_in_joules():
+    assert connected(FakeNvml(), 0).energy_j() == 5000.25
+    assert connected(FakeNvml(), 0, visible="GPU-1").energy_j() == 5001.25
+
+
+def test_a_card_without_an_energy_counter_says_so():
+    assert connected(FakeNvml(unsupported=("energy",))).energy_j() == "NVML: not supported"
+    assert open_telemetry("cpu").energy_j() == "not a CUDA device"
+
+
+def test_the_cards_energy_is_not_that_of_a_slice_of_it():
+    found = connected(FakeNvml(), 0, visible="MIG-1")
+    assert found.read().sm_clock_mhz == 1980
+    assert found.energy_j() == "a MIG slice has no energy counter of its own"
 
 
 def test_closing_releases_nvml():

@@ -6,11 +6,13 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from msgspec import UNSET
 from scripted_sessions import GONE, ScriptedMemory
 
 from blank_documents import document
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.comparison import Comparison
+from kerneltruth.clock.device.telemetry import NoTelemetry
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
@@ -232,6 +234,30 @@ def test_without_a_device_there_is_no_limit_and_the_times_are_those_of_the_host(
     for shape in timed.shapes:
         assert (shape.efficiency, shape.floor_us, shape.bound_by) == (None, None, None)
         assert (shape.method, shape.regime) == ("calls", "cpu")
+
+
+class Metered(NoTelemetry):
+    """A card that takes 100 W, whatever runs."""
+
+    def energy_j(self):
+        return 100.0 * time.perf_counter()
+
+
+@pytest.mark.slow
+def test_energy_is_measured_of_each_side_on_each_shape_where_it_is_asked_for(benchmarker):
+    machine = Machine(telemetry=Metered())
+    effort = replace(EFFORT, energy=True)
+    document = benchmarker("eager", machine=machine, effort=effort).time(TASK, of(RIGHT))
+    for shape in document.shapes:
+        assert shape.energy.idle_watts == pytest.approx(100, rel=0.05)
+        assert [*shape.energy.sides] == ["candidate", "eager"]
+        assert all(s.joules or "us in the loop" in s.reason for s in shape.energy.sides.values())
+    assert document.spent["energy"] > 0
+
+
+def test_energy_that_nobody_asks_for_is_not_measured(timed):
+    assert {shape.energy for shape in timed.shapes} == {UNSET}
+    assert "energy" not in timed.spent
 
 
 def test_the_cost_before_the_steady_state_is_reported(timed):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from scripted_sessions import ANSWER, WithoutProcesses
+from scripted_sessions import ANSWER, ScriptedSession, WithoutProcesses
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.integrity.spot_checks import SpotChecked
@@ -172,6 +172,17 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(setup):
     graded = made.graded(SimpleNamespace(shown=[], spot_checks=[]))
     assert made.elements() == ()
     assert plain(graded) == {"calls": 0, "wrong": [], "not_graded": "RuntimeError: no memory"}
+
+
+def test_a_shared_child_is_paused_with_its_process():
+    session = ScriptedSession(WithoutProcesses(), None, "time")
+    shared = SharedChild(session)
+    shared.pause()
+    assert session.paused
+    assert shared.paused
+    shared.resume()
+    assert not session.paused
+    assert not shared.paused
 
 
 @pytest.mark.parametrize(
