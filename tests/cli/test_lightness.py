@@ -40,6 +40,10 @@ def test_compare_imports_no_torch(environment, failed_run):
     assert not imported(environment, "compare", failed_run, failed_run) & {"torch", "triton"}
 
 
+def test_baselines_imports_no_torch(environment, failed_run):
+    assert not imported(environment, "baselines", failed_run) & {"torch", "triton"}
+
+
 @pytest.mark.slow
 def test_doctor_imports_no_torch_where_there_is_no_driver(environment):
     from kerneltruth.engine.devices import has_driver

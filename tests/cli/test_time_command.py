@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,8 @@ import pytest
 from kerneltruth.clock.comparison import HOST_NOISE
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule import timed_cases
+from kerneltruth.documents.model import dumps, parse
+from kerneltruth.documents.schema import DOCUMENTS
 from kerneltruth.engine.benchmark.timed_file import time_file
 from kerneltruth.engine.requests import TimeRequest
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -159,8 +162,27 @@ def test_the_document_names_candidate_and_environment(document):
     assert document["environment"]["torch"]
 
 
+def test_the_document_says_when_it_was_timed(document):
+    age = datetime.now(UTC) - datetime.fromisoformat(document["started"])
+    assert timedelta() <= age < timedelta(hours=1)
+
+
 def test_what_is_written_is_what_is_printed(document, known):
     assert known["written"] == document
+
+
+def test_what_time_has_written_is_a_dated_record_of_its_baselines(kt, document, known, tmp_path):
+    # Whatever a busy machine made of the times.
+    shapes = [{**shape, "flags": []} for shape in document["shapes"]]
+    written = {**known["written"], "outcome": "timed", "shapes": shapes}
+    (tmp_path / "time.json").write_text(json.dumps(written))
+    ran = kt("baselines", tmp_path, "--csv", tmp_path / "b.csv", "--json")
+    got = json.loads(ran.out)
+    assert dumps(parse(DOCUMENTS["baselines"], got)) + "\n" == ran.out
+    assert len(got["baselines"]) == len(shapes)
+    assert {row["date"] for row in got["baselines"]} == {document["started"]}
+    assert {row["torch"] for row in got["baselines"]} == {document["environment"]["torch"]}
+    assert (tmp_path / "b.csv").read_text().startswith("task,shape,dtype,baseline,us,")
 
 
 def test_the_exit_code_says_whether_the_times_hold(document, known):

@@ -25,7 +25,8 @@ import kerneltruth.cli.tasks
 import kerneltruth.cli.doctor
 import kerneltruth.cli.generate
 import kerneltruth.cli.analyze
-import kerneltruth.cli.report  # noqa: F401
+import kerneltruth.cli.report
+import kerneltruth.cli.baselines  # noqa: F401
 
 # isort: on
 from kerneltruth.cli.application import app

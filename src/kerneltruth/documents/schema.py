@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
+from kerneltruth.documents.baselines import BaselinesDocument
 from kerneltruth.documents.checks import (
     CheckDocument,
     ChecksDocument,
@@ -49,6 +50,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "analyze": AnalyzeDocument,
     "report": ReportDocument,
     "export": ExportDocument,
+    "baselines": BaselinesDocument,
     "compare": CompareDocument,
     "tasks": TasksDocument,
     "doctor": DoctorDocument,

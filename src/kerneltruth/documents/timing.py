@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
+from kerneltruth import __version__
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number, Stored
 from kerneltruth.documents.records import BinaryRecord, CandidateRef
@@ -236,9 +237,10 @@ class ProfiledKernel(Model, frozen=True, kw_only=True):
 
 
 class TimeDocument(Model, frozen=True, kw_only=True):
-    """`time --json`: `CandidateTimes`, with what was timed and where.
+    """`time --json`: `CandidateTimes`, with what was timed, where and when.
 
     Attributes:
+        started: in ISO 8601 and UTC.
         kernel: whose kernels take the device's time; null where nobody looked, as on a CPU.
     """
 
@@ -266,3 +268,5 @@ class TimeDocument(Model, frozen=True, kw_only=True):
     profile: tuple[ProfiledKernel, ...] | UnsetType = UNSET
     kernel: DeviceShare | None = None
     environment: Environment
+    started: str
+    version: str = __version__

@@ -30,6 +30,7 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import Candidate, is_torch_only
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.languages import NEEDS_A_GPU
+from kerneltruth.runs.store import now
 from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.spec import Task
@@ -72,6 +73,7 @@ def _time_file(
     dtype = _dtype(options.dtype, task)
     if options.out is not None:
         _make_folder(options.out)
+    started = now()
     if options.measure_again or not is_known(runner):
         yield Step(done=0, total=1, text="measuring what this device can do, and its noise, once")
     machine = measure(runner, anew=options.measure_again)
@@ -100,6 +102,7 @@ def _time_file(
         **own,
         profile=profiled,
         environment=environment(runner.device),
+        started=started,
     )
     if options.out is not None:
         _write(options, document)
