@@ -18,9 +18,11 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.analysis.line_parts import LinePart
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.cases.strategies import generate
@@ -308,15 +310,9 @@ def read_results(data: bytes, folder: Path) -> None:
     """Lines of results without digests, as an older run has them, for `analyze`."""
     path = folder / "results.jsonl"
     path.write_bytes(data)
-
-    def keep(line: dict[str, Any]) -> None:
-        try:
-            read_line(line)
-            result_of(line, 0)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise UserError(f"not a result ({error!r:.80})") from error
-
-    Ledger(path, keep=keep).close()
+    with contextlib.suppress(UserError):
+        Ledger(path, keep=read_line).close()
+    Ledger(path, keep=partial(result_of, run=0), form=LinePart).close()
 
 
 def read_manifest(data: bytes, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
@@ -49,17 +50,11 @@ def grouped(results: Iterable[Result], by: Sequence[str]) -> dict[Group, list[Re
     """
     if not by:
         return {(): list(results)}
-    if len(by) == 1:
-        # Most tables have one dimension; with 100,000 results the shortcut matters.
-        read = DIMENSIONS[by[0]]
-        single: dict[str | None, list[Result]] = {}
-        for result in results:
-            single.setdefault(read(result), []).append(result)
-        return {(value,): single[value] for value in sorted(single, key=_order)}
-    readers = [DIMENSIONS[name] for name in by]
-    found: dict[Group, list[Result]] = {}
-    for result in results:
-        found.setdefault(tuple(read(result) for read in readers), []).append(result)
+    members = list(results)
+    values = zip(*(map(DIMENSIONS[name], members) for name in by), strict=True)
+    found: dict[Group, list[Result]] = defaultdict(list)
+    for group, result in zip(values, members, strict=True):
+        found[group].append(result)
     return {group: found[group] for group in ordered(found)}
 
 

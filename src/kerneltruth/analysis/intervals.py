@@ -6,6 +6,7 @@ Tasks, not answers, are the sample: ten answers to one task say less than one an
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import NormalDist
 
@@ -39,9 +40,9 @@ def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
     each cluster has one, and the number of clusters if the trials of a cluster are all equal. With
     a single cluster the interval is about that cluster alone.
     """
-    counts: dict[Hashable, list[int]] = {}
+    counts: dict[Hashable, list[int]] = defaultdict(lambda: [0, 0])
     for cluster, hit in hits:
-        count = counts.setdefault(cluster, [0, 0])
+        count = counts[cluster]
         count[0] += hit
         count[1] += 1
     return rate_of_counts(list(counts.values()))

@@ -16,10 +16,13 @@ is therefore their answer unless `--keep last` is given.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
+from kerneltruth.analysis.line_parts import LinePart
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
 from kerneltruth.analysis.selection import ALL, Selection, selected
@@ -148,16 +151,17 @@ def study_of(
 
 
 def _read_run(path: Path, number: int) -> tuple[AnalyzedRun, list[Result], tuple[str, ...]]:
-    def keep(line: dict[str, Json]) -> Result:
+    def keep(line: LinePart | dict[str, Json]) -> Result:
         try:
             return result_of(line, number)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except UserError as error:
+            key = line["key"] if isinstance(line, dict) else line.key
             raise UserError(
-                f"{path / 'results.jsonl'}: the attempt {line.get('key')!r:.80} is not a result "
+                f"{path / 'results.jsonl'}: the attempt {key!r:.80} is not a result "
                 f"({error}); judge it again, or leave this run out"
             ) from error
 
-    store = RunStore.open(path, keep=keep)
+    store = RunStore.open(path, keep=keep, form=LinePart)
     results, unknown = _resolved([*store.results()])
     results = _never_timed(results)
     if store.manifest.arguments[:1] == ("audit",):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kerneltruth.clock.statistics.summary import Interval, Outcome, outcome
 from kerneltruth.documents.records import DtypeCount, Status
@@ -125,8 +126,7 @@ class Against(NamedTuple):
 UNKNOWN_SPENT = Spent(None, None, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Struct, frozen=True, kw_only=True, gc=False):
     """The perf stage of a timed attempt, without suspect or ungraded shapes.
 
     Make one with `timing`.
@@ -187,7 +187,7 @@ def _against(ratios: Sequence[Ratio]) -> Against:
     centre = math.fsum(logs) / count
     below = above = 0.0
     for r, log in zip(ratios, logs, strict=True):
-        if not r.low or r.high is None:
+        if not r.low or not r.high:
             return Against(math.exp(centre), None, None, None)
         below += (log - math.log(r.low)) ** 2
         above += (math.log(r.high) - log) ** 2
@@ -197,8 +197,7 @@ def _against(ratios: Sequence[Ratio]) -> Against:
     return Against(interval.estimate, low, high, outcome(interval))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True, gc=False):
     """One attempt of a run, read from its result line.
 
     Attributes:
@@ -238,13 +237,13 @@ class Result:
     detail: str = ""
     cases: int = 0
     failed: int = 0
-    dtypes: Mapping[str, DtypeCount] = field(default_factory=dict)
+    dtypes: Mapping[str, DtypeCount] = {}
     tags: tuple[str, ...] = ()
     finding: str | None = None
-    checks: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, str] = {}
     timing: Timing | None = None
     same_as: str | None = None
-    profile: Mapping[str, Obliged] = field(default_factory=dict)
+    profile: Mapping[str, Obliged] = {}
     contract: str = ""
     score: float | None = None
     own: float | None = None

@@ -76,9 +76,15 @@ def fast_p(
     rows = []
     for group, members in grouped(answers, by).items():
         correct = sum(r.correct for r in members)
-        timed = [a for _, a in _timed(members, baseline)]
+        against = [r.against(baseline) for r in members]
+        timed = [a for a in against if a is not None]
         # A wrong answer is slower than any p; one without a time is as fast as 0x.
-        speeds = np.array([(r.speedup(baseline) or 0.0) if r.correct else -1.0 for r in members])
+        speeds = np.array(
+            [
+                a.speedup if a is not None else 0.0 if r.correct else -1.0
+                for r, a in zip(members, against, strict=True)
+            ]
+        )
         share = counted([r.task for r in members])
         for p in ps:
             known = bool(timed) or p == 0 or not correct

@@ -64,8 +64,9 @@ def model_of(kind: type[T], value: object, /, **fields: object) -> T:
         ValueError: an attribute is missing or of the wrong type, which is our mistake.
     """
     if fields:
-        names = msgspec.structs.fields(kind)  # type: ignore[arg-type]
-        own = {f.name: getattr(value, f.name) for f in names if hasattr(value, f.name)}
+        # Fifty times as fast as `msgspec.structs.fields`, which evaluates annotations.
+        names = kind.__struct_fields__  # type: ignore[attr-defined]
+        own = {name: getattr(value, name) for name in names if hasattr(value, name)}
         value = SimpleNamespace(**own | fields)
     return msgspec.convert(value, kind, from_attributes=True, dec_hook=_read_number)
 
@@ -85,10 +86,13 @@ def parse(kind: type[T], data: object) -> T:
         raise UserError(f"no valid {_name(kind)}: {reason}") from error
 
 
-def loads(text: str | bytes | bytearray, *, most: int = VALUES) -> typing.Any:
+def loads(
+    text: str | bytes | bytearray, *, most: int = VALUES, form: typing.Any = typing.Any
+) -> typing.Any:
     """Read the JSON that anyone may have written.
 
-    `most` is how many bytes its values may take.
+    `most` is how many bytes its values may take. With a `form`, text of it is read as a model,
+    which leaves out what the model does not name; other text is read as JSON's own types.
 
     Raises:
         ValueError: it is none, or takes far more memory than its text.
@@ -100,7 +104,8 @@ def loads(text: str | bytes | bytearray, *, most: int = VALUES) -> typing.Any:
     try:
         try:
             # It takes a third of the time, and refuses what only Python's JSON has, such as NaN.
-            return msgspec.json.decode(text)
+            # What it leaves out, it does not check to be UTF-8.
+            return msgspec.json.decode(text, type=form if text.isascii() else typing.Any)
         except (msgspec.MsgspecError, UnicodeError):
             return json.loads(text)
     except RecursionError as error:
@@ -190,4 +195,6 @@ def _read_number(kind: type, value: object) -> object:
 
 def _name(kind: object) -> str:
     name = str(getattr(kind, "__name__", kind))
-    return name.removesuffix("Record").removesuffix("Document").lower()
+    for suffix in ("Record", "Document", "Part"):
+        name = name.removesuffix(suffix)
+    return name.lower()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from kerneltruth.documents.model import Json, dumps, loads, plain
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
@@ -25,7 +25,7 @@ from kerneltruth.runs.files import write_all, writing
 
 L = TypeVar("L")
 # The part of a line that stays in memory.
-Keep = Callable[[dict[str, Json]], L]
+Keep = Callable[[Any], L]
 _CHAIN = re.compile(rb',"chain":"([0-9a-f]{32})"\}\n?\Z')
 
 
@@ -39,11 +39,14 @@ class Ledger(Generic[L]):
         notes: what reading it reported, one line each.
     """
 
-    def __init__(self, path: Path, *, keep: Keep[L], lines_are: str = "attempt") -> None:
+    def __init__(
+        self, path: Path, *, keep: Keep[L], form: Any = Any, lines_are: str = "attempt"
+    ) -> None:
         """Read the existing lines.
 
-        `keep` returns the part of a line that stays in memory; `lines_are` is the noun for its
-        content in messages.
+        `keep` returns the part of a line that stays in memory. It gets a line as `form`, a model
+        with a `key`, and as a dict without a form or where the line is not of it. `lines_are` is
+        the noun for the content of lines in messages.
 
         Raises:
             UserError: the file cannot be read, a line before the last is damaged, or one was
@@ -52,7 +55,7 @@ class Ledger(Generic[L]):
         self.path = path
         self._keep = keep
         # Length of the whole lines; whatever follows is cut before appending.
-        found = _read(path, keep, lines_are)
+        found = _read(path, keep, form, lines_are)
         self._size, self._chain, self.notes = found.size, found.chain, found.notes
         self._keys = {key for key, _ in found.lines}
         self._lines = [line for _, line in found.lines]
@@ -158,7 +161,7 @@ class _Found(Generic[L]):
     notes: tuple[str, ...] = ()
 
 
-def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
+def _read(path: Path, keep: Keep[L], form: Any, lines_are: str) -> _Found[L]:
     """Read the whole lines.
 
     Raises:
@@ -171,7 +174,7 @@ def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
             size = os.fstat(file.fileno()).st_size
             lines = iter(partial(file.readline, MOST_BYTES), b"")
             for number, raw in enumerate(lines, start=1):
-                line = _parsed(raw)
+                line = _parsed(raw, form)
                 again = f"delete it and all lines after it to make each {lines_are} again"
                 if line is None and found.size + len(raw) < size:
                     raise UserError(f"{path}: line {number} is damaged; restore it, or {again}")
@@ -191,8 +194,9 @@ def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
                         f"earlier line was removed; restore the file, or {again}"
                     )
                 chained = chained or end is not None
-                line.pop("chain", None)
-                found.lines.append((cast(str, line["key"]), keep(line)))
+                if isinstance(line, dict):
+                    line.pop("chain", None)
+                found.lines.append((_key(line), keep(line)))
                 found.size += len(raw)
     except FileNotFoundError:
         return found
@@ -201,9 +205,14 @@ def _read(path: Path, keep: Keep[L], lines_are: str) -> _Found[L]:
     return found
 
 
-def _parsed(raw: bytes) -> dict[str, Json] | None:
+def _parsed(raw: bytes, form: Any) -> Any:
+    """Return a line as `keep` gets it; None if it is damaged."""
     try:
-        line = loads(raw)
+        line = loads(raw, form=form)
     except ValueError:
         return None
-    return line if isinstance(line, dict) and isinstance(line.get("key"), str) else None
+    return line if isinstance(_key(line), str) else None
+
+
+def _key(line: Any) -> Any:
+    return line.get("key") if isinstance(line, dict) else getattr(line, "key", None)

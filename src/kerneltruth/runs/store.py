@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from kerneltruth.documents.model import dumps, parse, updated
 from kerneltruth.documents.records import replace
@@ -63,8 +63,8 @@ class RunStore(Generic[L]):
         return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
 
     @classmethod
-    def open(cls, path: Path, *, keep: Keep[L]) -> RunStore[L]:
-        """Open a run to read or continue it; `keep` as in `create`.
+    def open(cls, path: Path, *, keep: Keep[L], form: Any = Any) -> RunStore[L]:
+        """Open a run to read or continue it; `keep` as in `create`, `form` as in `Ledger`.
 
         Raises:
             UserError: there is no run, it is damaged, or its schema is newer.
@@ -79,7 +79,7 @@ class RunStore(Generic[L]):
             manifest = parse(Manifest, present)
         except UserError as error:
             raise UserError(f"{path / 'run.json'}: {error}; repeat the run") from error
-        return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
+        return cls(path, manifest, Ledger(path / RESULTS, keep=keep, form=form))
 
     def __enter__(self) -> RunStore[L]:
         return self

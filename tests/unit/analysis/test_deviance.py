@@ -1,13 +1,13 @@
 """Analysis of deviance: against statsmodels on single answers, and where nothing can be fitted."""
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from msgspec.structs import replace
 from results_for_tests import result
 from scipy.stats import chi2
 

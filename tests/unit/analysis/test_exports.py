@@ -2,10 +2,10 @@
 
 import csv
 import sys
-from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from results_for_tests import result, run_info, study, timed
 
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet

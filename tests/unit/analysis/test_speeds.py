@@ -1,9 +1,9 @@
 """Speedups, fast_p, shares slower, and the speed of light."""
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from results_for_tests import ratio, result, timed
 
 from kerneltruth.analysis.results import TimedShape, timing

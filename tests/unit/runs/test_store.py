@@ -10,6 +10,7 @@ import signal
 
 import pytest
 import torch
+from msgspec import Struct
 from msgspec.structs import replace
 from safetensors.torch import load_file, save
 
@@ -373,6 +374,29 @@ def test_only_the_requested_part_of_a_line_stays_in_memory(tmp_path):
         assert store.results() == ({"key": "a"},)
     assert RunStore.open(tmp_path / "run", keep=keep).results() == ({"key": "a"},)
     assert "large" in RunStore.open(tmp_path / "run", keep=dict).results()[0]
+
+
+class Narrow(Struct, frozen=True):
+    """The part of a line that a test wants."""
+
+    key: str
+    n: int = 0
+
+
+def test_lines_come_in_the_requested_form_and_as_dicts_where_they_are_not_of_it(run):
+    run.append("a", {"n": 1, "large": [1, 2]})
+    run.append("b", {"n": "many"})
+    first, second = RunStore.open(run.path, keep=lambda line: line, form=Narrow).results()
+    assert first == Narrow("a", 1)
+    assert second == {"key": "b", "n": "many"}
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b'"', b"\\q", b"\n", b"\x01"])
+def test_damage_is_noticed_where_the_form_leaves_it_out(run, damage):
+    path = run.path / "results.jsonl"
+    path.write_bytes(b'{"key":"a","text":"x' + damage + b'x"}\n{"key":"b"}\n')
+    with pytest.raises(UserError, match="line 1 is damaged"):
+        RunStore.open(run.path, keep=lambda line: line, form=Narrow)
 
 
 def test_a_pipe_in_place_of_results_is_refused_and_not_waited_for(tmp_path):

@@ -1,8 +1,8 @@
 """The page's document."""
 
 import json
-from dataclasses import replace
 
+from msgspec.structs import replace
 from page_material import material_of, result, run, timed
 
 from kerneltruth.analysis.results import Obliged

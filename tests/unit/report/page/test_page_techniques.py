@@ -1,9 +1,9 @@
 """Facts of fast kernels: read from syntax and measured launches, and nothing that is not there."""
 
-from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+from msgspec.structs import replace
 from page_material import material_of, result
 
 from kerneltruth.analysis.results import Rates, Ratio, TimedShape, timing
