@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,11 @@ import machine
 ROOT = Path(__file__).resolve().parents[1]
 STUDY = ROOT / "examples" / "study" / "study.sh"
 METHODS = ("one_shot", "best_of_n", "refine")
+# What a zygote serves, by whether it interprets.
+ZYGOTES = {
+    True: "candidates in the interpreter",
+    False: "compilation for a GPU's target",
+}
 SIDES = ("eager", "compile", "control")
 # Stands in for the command: the same, and its seconds in a file.
 COMMAND = """#!/bin/sh
@@ -34,8 +44,13 @@ exit $code
 """
 
 
-def study(folder: Path, part: str, device: str) -> tuple[dict[str, float], str]:
-    """Run a part of the study: the seconds of its commands, and what the last ones printed."""
+def study(folder: Path, part: str, device: str) -> tuple[dict[str, float], dict[str, float], str]:
+    """Run a part of the study.
+
+    Returns:
+        The seconds of its commands, the processor's seconds by what used them, and what the last
+        commands printed.
+    """
     log = folder / f"{part}.seconds"
     log.unlink(missing_ok=True)
     command = folder / "kerneltruth"
@@ -44,23 +59,59 @@ def study(folder: Path, part: str, device: str) -> tuple[dict[str, float], str]:
     about = {**os.environ, "KERNELTRUTH": str(command)}
     if device == "cpu":
         about["CUDA_VISIBLE_DEVICES"] = ""
-    done = subprocess.run(
-        ["sh", str(STUDY), str(folder), part], capture_output=True, text=True, env=about
-    )
-    if done.returncode:
-        raise SystemExit(f"{STUDY.name}: exit code {done.returncode}: {done.stderr[-2000:]}")
+    words = ["sh", str(STUDY), str(folder), part]
+    before = processor_s()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=about) as ran:
+        reader = ThreadPoolExecutor(1).submit(ran.communicate)
+        zygotes = watched(ran)
+        printed, errors = (text.decode() for text in reader.result())
+    if ran.returncode:
+        raise SystemExit(f"{STUDY.name}: exit code {ran.returncode}: {errors[-2000:]}")
     took = {}
     for line in log.read_text().splitlines():
         name, _, times = line.partition("=")
         ended, _, began = times.partition("-")
         took[name] = float(ended) - float(began)
-    return took, done.stdout
+    used = {name: sum(s for served, s in zygotes if served == name) for name in ZYGOTES.values()}
+    own = processor_s() - before - sum(used.values())
+    return took, {"commands and judges": own, **used}, printed
+
+
+def processor_s() -> float:
+    """Processor seconds of all processes that this one has started and seen end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def watched(ran: subprocess.Popen[bytes]) -> list[tuple[str, float]]:
+    """Wait for the end: what each zygote that was begun serves, and took with its children."""
+    found: dict[int, tuple[str, float]] = {}
+    while ran.poll() is None:
+        for pid in zygotes_below(ran.pid):
+            with suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                interprets = b"TRITON_INTERPRET=1" in Path(f"/proc/{pid}/environ").read_bytes()
+                used = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+                found[pid] = ZYGOTES[interprets], used
+        time.sleep(0.1)
+    return list(found.values())
+
+
+def zygotes_below(pid: int) -> Iterator[int]:
+    """The zygotes among the descendants of a process, without what they forked."""
+    with suppress(OSError):
+        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            if b"kerneltruth.runner.zygote" in Path(f"/proc/{child}/cmdline").read_bytes():
+                yield child
+            else:
+                yield from zygotes_below(child)
 
 
 def judge(folder: Path, device: str) -> None:
     """Generate and run; leaves the seconds in the folder."""
-    took, _ = study(folder, "judge", device)
-    steps = {"machine": machine.facts(device), "seconds": took, "load": machine.load()}
+    took, used, _ = study(folder, "judge", device)
+    about = machine.facts(device)
+    steps = {"machine": about, "seconds": took, "processor": used, "load": machine.load()}
     (folder / "steps.json").write_text(json.dumps(steps, indent=1) + "\n")
 
 
@@ -103,7 +154,9 @@ def why_failed(lines: list[dict[str, Any]]) -> list[str]:
 def tell(folder: Path, results: Path) -> None:
     """Analyse, make the page, and publish what came out."""
     steps = json.loads((folder / "steps.json").read_text())
-    took, text = study(folder, "tell", "cpu")
+    took, telling, text = study(folder, "tell", "cpu")
+    used = steps["processor"] | {"analysis and page": sum(telling.values())}
+    used["all"] = sum(used.values())
     page = folder / "report.html"
     lines = [json.loads(x) for x in (folder / "run" / "results.jsonl").read_text().splitlines()]
     judged, shown = sum(steps["seconds"].values()), sum(took.values())
@@ -115,6 +168,8 @@ def tell(folder: Path, results: Path) -> None:
         f"{machine.load()} while it was analysed.",
         "",
         *machine.table(("step", "seconds"), [(*s,) for s in (steps["seconds"] | took).items()]),
+        "",
+        *machine.table(("what uses the processors", "their seconds"), used.items()),
     ]
     rows = perf_rows(lines)
     if any(row[2] for row in rows):
@@ -135,7 +190,7 @@ def tell(folder: Path, results: Path) -> None:
         steps["machine"],
         report,
         folder=results,
-        data={"steps": steps["seconds"] | took},
+        data={"steps": steps["seconds"] | took, "processor": used},
     )
 
 
