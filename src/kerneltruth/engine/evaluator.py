@@ -22,9 +22,10 @@ from kerneltruth.engine.devices import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.errors import ReferenceLost
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
+from kerneltruth.oracle.allowance import OutOfTime
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.eager_checks import EagerChecks
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
@@ -132,7 +133,7 @@ def judge_and_diagnose(
     if failure is not None and job.effort is not None:
         yield DiagnosisBegun()
         others = [j for j in judgements if j is not failure]
-        session.left_s = job.effort.seconds + 2 * job.plan.deadline_s
+        session.allowance.left_s = job.effort.seconds + 2 * job.plan.deadline_s
         with contextlib.suppress(OutOfTime):
             found = diagnose(session, failure, others, job.effort)
     if found is None:
@@ -255,7 +256,7 @@ class Evaluator:
         assert judged is not None
         peer_checks: dict[str, PeerVerdict] = {}
         if job.peer_seed is not None:
-            session.left_s = max(job.plan.seconds, PEERS_S)
+            session.allowance.left_s = max(job.plan.seconds, PEERS_S)
             peer_checks = run_all(
                 task,
                 lambda draw: self._answer(session, task, draw),

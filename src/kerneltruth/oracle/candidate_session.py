@@ -6,11 +6,9 @@ candidate with `CandidateSession.call`.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +22,7 @@ from kerneltruth.documents.verdict import (
     Passed,
     Verdict,
 )
+from kerneltruth.oracle.allowance import Allowance, OutOfTime
 from kerneltruth.oracle.arguments import USUAL, LaidOut, Surroundings, contents_of, poison_of
 from kerneltruth.oracle.contradictions import false_claim
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
@@ -54,16 +53,11 @@ IDLE_S = 5.0
 SPARE_BYTES = 64 * 2**20
 
 
-class OutOfTime(Exception):
-    """The candidate's time is spent: a call was not made, or was cut short."""
-
-
 class CandidateSession:
     """A candidate, its child processes, and what they have shown so far.
 
     Attributes:
-        left_s: how long its calls may still take, with loading and compiling. What the judge takes
-            for references and comparisons is no candidate's time.
+        allowance: how long its calls may still take.
     """
 
     def __init__(
@@ -98,7 +92,7 @@ class CandidateSession:
         self.targets = TargetCompiler(task, candidate, runner, cache.layouts)
         self.launches = LaunchesSeen(candidate)
         self.thresholds = thresholds(candidate.source)
-        self.left_s = math.inf
+        self.allowance = Allowance(clock)
         self.weights = ModelWeights(task)
         self._child: Session | None = None
 
@@ -187,14 +181,14 @@ class CandidateSession:
         """
         # A host that waits for its kernels' writes may wait forever.
         usual_s = min(self.deadline_s, IDLE_S) if around.idle else within * self.deadline_s
-        self._allowed(usual_s)
-        with self._at_work():
+        self.allowance.of(usual_s)
+        with self.allowance.spent():
             self.loaded()
-        deadline_s = self._allowed(usual_s)
+        deadline_s = self.allowance.of(usual_s)
         laid = self._laid(expectation, expectation.inputs, around)
         before = tuple(contents_of(self._laid(expectation, i, around), laid) for i in earlier)
         sent = self._clock()
-        with self._at_work():
+        with self.allowance.spent():
             observation = self._observed(
                 expectation,
                 laid.arguments,
@@ -280,25 +274,6 @@ class CandidateSession:
         self._lean |= observation.lean
         self._traces.of_call(observation)
 
-    def _allowed(self, usual_s: float) -> float:
-        """Return the seconds that a call may take.
-
-        Raises:
-            OutOfTime: none are left.
-        """
-        if self.left_s <= 0:
-            raise OutOfTime
-        return min(usual_s, self.left_s)
-
-    @contextlib.contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Take the time within from the candidate's."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            self.left_s -= self._clock() - began
-
     def seen(self, observation: Observation) -> Observation:
         """Return what is judged of an observation: all, unless an audit turns a defence off."""
         return observation
@@ -356,10 +331,10 @@ class CandidateSession:
         laid = self.cache.layouts.of(self.task, case, inputs)
         self._last = None
         try:
-            deadline_s = self._allowed(self.deadline_s)
+            deadline_s = self.allowance.of(self.deadline_s)
         except OutOfTime:
             return Observation(ended="timeout"), laid.placed
-        with self._at_work():
+        with self.allowance.spent():
             self.loaded()
             assert self._child is not None
             observation = self._child.call(
@@ -375,12 +350,12 @@ class CandidateSession:
         Raises:
             OutOfTime: the candidate's time is spent.
         """
-        with self._at_work():
+        with self.allowance.spent():
             return self.targets.compile(
                 expectation,
                 launches,
                 config,
-                deadline_s=lambda: self._allowed(max(self.deadline_s, COMPILING_S)),
+                deadline_s=lambda: self.allowance.of(max(self.deadline_s, COMPILING_S)),
             )
 
     def objection(

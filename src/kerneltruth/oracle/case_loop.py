@@ -24,8 +24,9 @@ from kerneltruth.documents.verdict import (
     Void,
     is_bad,
 )
+from kerneltruth.oracle.allowance import OutOfTime
 from kerneltruth.oracle.blame import Blame
-from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_status import CaseStatus, case_status, detail_of, kind_of
 from kerneltruth.oracle.counts_by_obligation import ALWAYS_TRIED, CountsByObligation
 from kerneltruth.oracle.decide import Facts, deciding_failure
@@ -114,10 +115,8 @@ class CaseLoop:
 
     def judgements(self) -> Iterator[Judgement]:
         """Judge case by case until the planned number, or until nothing more can be learned."""
-        if not self._plan.stop_at_first:
-            yield from self._in_turn()
-            return
-        self._session.left_s = self._plan.seconds
+        if self._plan.stop_at_first:
+            self._session.allowance.left_s = self._plan.seconds
         try:
             yield from self._in_turn()
         except OutOfTime:

@@ -19,8 +19,9 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import KernelFact, KernelLaunchesRecord, ProfileEntry, Status
 from kerneltruth.documents.verdict import Passed
+from kerneltruth.oracle.allowance import OutOfTime
 from kerneltruth.oracle.arguments import USUAL, Surroundings
-from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.obligations import departures
 from kerneltruth.runner.candidate import Candidate, is_torch_only
@@ -130,7 +131,7 @@ def _is_right_emptied(
     with CandidateSession(
         session.task, candidate, session.runner, session.cache, deadline_s=session.deadline_s
     ) as without:
-        without.left_s = session.left_s
+        without.allowance.left_s = session.allowance.left_s
         with contextlib.suppress(OutOfTime):
             return all(
                 isinstance(without.call(expectation, around=around)[0].verdict, Passed)

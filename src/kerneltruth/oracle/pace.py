@@ -9,7 +9,8 @@ from kerneltruth.cases.published import smaller_cases
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.verdict import Passed, TimedOut, UnsupportedHere, Verdict
-from kerneltruth.oracle.candidate_session import CandidateSession, OutOfTime
+from kerneltruth.oracle.allowance import OutOfTime
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.right_results import count_elements
 from kerneltruth.runner.languages import TRITON_COMPILES
@@ -95,7 +96,7 @@ class InterpreterPace:
         )
 
     def _left_s(self) -> float:
-        return self._session.left_s
+        return self._session.allowance.left_s
 
     def _usual_s(self, case: Case) -> float | None:
         """Return how long a call takes at the mean pace of right ones; None if it is not judged."""

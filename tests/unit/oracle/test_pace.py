@@ -33,7 +33,7 @@ def tried(answer, *, language="triton", budget_s=3.0, **runner):
 def paced(*, language="triton", left_s=10.0):
     """A kernel that has taken 0.1 s for 64 elements, with 10 s left."""
     session = session_of(RELU, lambda call: after(0, call), language=language)
-    session.left_s = left_s
+    session.allowance.left_s = left_s
     pace = InterpreterPace(session)
     pace.learn(session.cache.get(RELU, case_of(RELU, M=8, N=8)), Passed(), 0.1)
     return pace
