@@ -52,12 +52,12 @@ def smaller_cases(task: Task, case: Case) -> tuple[Case, ...]:
     sets = [a for a in task.attributes if a.hidden] if not task.dims else []
     forms = [{a.name: v} for a in sets for v in a.values if task.is_core({a.name: v})]
     found += [case.with_attributes(**form) for form in (*task.smaller, *forms)]
-    most = _elements(task, case)
+    most = elements_in(task, case)
     by_count = {
         count: smaller
         for smaller in found
         if not shapes.violations(task, smaller.sizes, smaller.settings)
-        and 0 < (count := _elements(task, smaller)) < most
+        and 0 < (count := elements_in(task, smaller)) < most
     }
     least = max((n for n in by_count if n * SMALLER_BY <= most), default=0)
     chosen: list[int] = []
@@ -76,7 +76,7 @@ def _halved_in_turn(own: Sizes, rows: Collection[str]) -> Iterator[Sizes]:
         yield sizes
 
 
-def _elements(task: Task, case: Case) -> int:
+def elements_in(task: Task, case: Case) -> int:
     """Return how many elements all inputs have; if there are none, about those of the result."""
     present = (spec for spec in task.tensors if spec.name not in case.absent)
     given = sum(prod(task.shape(spec, case.sizes, case.settings)) for spec in present)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.cases.promised import domain_of
+from kerneltruth.cases.published import elements_in
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement, Obligation
 from kerneltruth.documents.verdict import (
@@ -30,6 +31,8 @@ from kerneltruth.tasks.spec import Task
 
 # Published inputs of more elements are not written out.
 MOST = 2**14
+# Published inputs of more elements are called with no other departure: they are of a GPU.
+LARGE = 2**20
 # Verdicts that break an obligation, whatever the inputs.
 OF_KIND: Mapping[FailKind, Obligation] = {
     "count": "interface",
@@ -121,7 +124,11 @@ class Blame:
             return self._simplest_that_hangs(judgement)
         fails = partial(self._fails_alike, judgement)
         kept = {d.key for d in self._helping(judgement, case)}
-        simplest = most_ordinary(counts.task, case, counts.published, fails, kept=kept)
+        # At large published sizes a reference takes many seconds.
+        costly = ("shapes",) if elements_in(counts.task, counts.published) > LARGE else ()
+        simplest = most_ordinary(
+            counts.task, case, counts.published, fails, kept=kept, costly=costly
+        )
         left = {d.key for d in counts.departing(simplest)}
         if not kept or left - kept:
             return simplest

@@ -234,12 +234,13 @@ def most_ordinary(
     fails: Callable[[Case], bool],
     *,
     kept: Collection[str] = (),
+    costly: Collection[str] = (),
 ) -> Case:
     """The failing case with as few departures as it takes; the most unusual goes first.
 
     None departs from `published`; `fails` returns whether a simpler case fails in the same way.
     Large finite values replace special ones, or else ordinary values do; these may be to blame in
-    turn. Departures whose keys are `kept` stay.
+    turn. Departures whose keys are `kept` stay, and `costly` ones where it takes another.
     """
     needed = set(kept)
     while True:
@@ -247,6 +248,9 @@ def most_ordinary(
         departure = next(left, None)
         if departure is None:
             return case
+        if departure.key in costly and needed.difference(kept):
+            needed.add(departure.key)
+            continue
         simpler = next(filter(fails, _all_without(task, case, departure, published)), None)
         if simpler is None:
             needed.add(departure.key)

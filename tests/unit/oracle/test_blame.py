@@ -91,6 +91,26 @@ def test_what_several_calls_show_is_not_tried_on_simpler_cases():
     assert blame.fails.asked == []
 
 
+@pytest.mark.parametrize(("rows", "at_published_sizes"), [(64, True), (2**11, False)])
+def test_unusual_values_are_tried_at_published_sizes_where_those_are_small(
+    rows, at_published_sizes
+):
+    """At the sizes that a GPU takes, what is expected takes many seconds of the host."""
+    published = PUBLISHED.with_dims(M=rows, N=1024)
+    blame = counted(fails=lambda case: case.recipe == "ties", published=published)
+    simplest = add(blame, Judgement(case=replace(TIES, dims=LARGER.dims), verdict=WRONG))
+    assert (simplest.dims == published.dims) is at_published_sizes
+    assert any(case.dims == published.dims for case in blame.fails.asked) is at_published_sizes
+    assert keys_with(blame, "broken") == {"values"}
+
+
+def test_a_size_alone_is_told_from_a_rare_value_at_large_published_sizes_too():
+    published = PUBLISHED.with_dims(M=2**11, N=1024)
+    blame = counted((LARGER, WRONG), published=published)
+    assert [case.dims for case in blame.fails.asked] == [published.dims]
+    assert keys_with(blame, "broken") == {"shapes"}
+
+
 def test_published_inputs_that_failed_alike_are_not_tried_again():
     blame = counted((PUBLISHED, WRONG), fails=lambda case: True)
     assert add(blame, Judgement(case=TIES, verdict=WRONG)) == replace(PUBLISHED, seed=TIES.seed)
