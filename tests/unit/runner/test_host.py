@@ -397,6 +397,26 @@ def test_a_cache_may_be_shared(tmp_path):
     assert {path.parent.name for path in tmp_path.glob("*/triton")} == {candidate.sha256, "all"}
 
 
+HEADERS = """
+import os
+from torch._inductor import codecache
+
+def f():
+    return codecache._HEADER_DIR, os.environ["TORCHINDUCTOR_CACHE_DIR"]
+"""
+
+
+@pytest.mark.slow
+def test_torch_compile_keeps_precompiled_headers_in_the_cache_of_what_it_compiles(runner):
+    candidate = read_candidate(HEADERS, "f.py", task_names=("f",), task="f")
+    with runner.open(candidate, mode="time_compiled") as session:
+        session.request(PrepareInputs(arguments=(), compiled="default"))
+        session.request(AllocateBuffers(count=1))
+        session.request(RunBatch(buffers=(0,)))
+        headers, cache = (result.text for result in session.request(ShowResult()).results)
+    assert headers.strip("'").startswith(cache.strip("'") + "/")
+
+
 COMPILING = """
 import sys, types
 from torch._inductor.codecache import PyCodeCache

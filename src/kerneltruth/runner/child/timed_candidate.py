@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -107,6 +108,7 @@ class TimedCandidate:
         gradients = aside[0][1]
         entry, bound = self._entry.bound([row for row, _ in aside], as_it_is=bool(gradients))
         if compiled is not None:
+            _cache_headers()
             entry = torch.compile(entry, mode=compiled, dynamic=False)
         calls: list[Callable[[], Any]] = [
             partial(entry, *positional, **named) for positional, named in bound
@@ -114,6 +116,17 @@ class TimedCandidate:
         if not gradients:
             return calls
         return [partial(_stepped, call, owners[i], aside[i][1]) for i, call in enumerate(calls)]
+
+
+def _cache_headers() -> None:
+    """Have Inductor precompile its C++ headers where it keeps what it compiles.
+
+    It would use a folder for temporary files, which ends with this process, and compiling them
+    takes longer than all else before a first call on a CPU.
+    """
+    codecache = importlib.import_module("torch._inductor.codecache")
+    folder = os.path.join(codecache.cache_dir(), "precompiled_headers")
+    vars(codecache).update(_HEADER_DIR=folder, _HEADER_LOCK_DIR=os.path.join(folder, "locks"))
 
 
 def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
