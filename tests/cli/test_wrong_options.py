@@ -111,6 +111,8 @@ def test_out_on_a_finished_run_of_the_same_thing_repeats_its_result(kt, good, tm
         (("compare", "/proc", "/proc"), "is not a run"),
         (("replay", "/proc/nothing.json"), "cannot read /proc/nothing.json"),
         (("replay", "/proc"), "neither a finding nor a run"),
+        (("replay", "/proc"), "name a run's own directory, a file of its `findings`, or"),
+        (("replay", __file__), "is a Python file, not a finding"),
         (("replay", "/proc", "--obligation", "shape"), "must be one of published, shapes"),
         (("minimize", "/proc"), "is a directory"),
         (("run", "--candidates", ".", "--baselines"), "--baselines is --peer-checks now, since"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -85,7 +85,7 @@ def _files_of(request: ReplayRequest) -> list[Path]:
     return chosen
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
+def _files(paths: Sequence[Path]) -> list[Path]:
     """Return the finding files that the arguments name: themselves, or those of a run."""
     files: list[Path] = []
     for path in paths:
@@ -93,10 +93,16 @@ def _files(paths: Iterable[Path]) -> list[Path]:
             files.append(path)
             continue
         if not (path / "findings").is_dir():
-            raise UserError(f"{path} is neither a finding nor a run: it has no folder `findings`")
+            raise UserError(
+                f"{path} is neither a finding nor a run: it has no folder `findings`; name a run's "
+                "own directory, a file of its `findings`, or a finding's ID"
+            )
         files += sorted((path / "findings").glob("*.json"))
     if not files:
-        raise UserError("no findings there: the run found nothing to replay")
+        named = ", ".join(map(str, paths))
+        raise UserError(
+            f"{named}: no findings there, as after a run without failures; name another run"
+        )
     return files
 
 

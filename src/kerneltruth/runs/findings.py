@@ -33,8 +33,15 @@ def load_finding(path: Path) -> Finding:
     """Read a finding from its file, within a run or exported.
 
     Raises:
-        UserError: the file cannot be read, is damaged, or is of another schema; one line.
+        UserError: the file is none of a finding, cannot be read, is damaged, or is of another
+            schema; one line.
     """
+    other = _other_than_finding(path)
+    if other is not None:
+        raise UserError(
+            f"{path} is {other[0]}, not a finding (a file of RUN/findings, or one that "
+            f"`kerneltruth export` wrote); {other[1]}"
+        )
     data = read_json(path)
     try:
         return unsealed(data).finding if is_exported(data) else finding_from(data)
@@ -42,6 +49,24 @@ def load_finding(path: Path) -> Finding:
         raise UserError(
             f"{path}: {error}; give a file of RUN/findings, or judge the kernel again"
         ) from error
+
+
+def _other_than_finding(path: Path) -> tuple[str, str] | None:
+    """Return what a path names that is plainly no finding, and what to do; None for others."""
+    judge = f"`kerneltruth check {path}` judges a kernel"
+    if path.parts[:1] in (("http:",), ("https:",)):
+        return "an address", "download it, and give the file"
+    if path.is_dir():
+        return "a directory", "name a file of the `findings` of a run"
+    if path.name == "run.json" or path.suffix == ".jsonl":
+        return "the record of a whole run", f"name a file of {path.parent / 'findings'}"
+    if path.suffix == ".py":
+        return "a Python file", f"run it with python if it is a finding's script; {judge}"
+    if path.suffix in (".cu", ".cuh", ".cpp"):
+        return "a source", judge
+    if path.is_file() and not path.stat().st_size:
+        return "an empty file", "restore it, or judge the kernel again"
+    return None
 
 
 def finding_of(

@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import re
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -203,6 +205,32 @@ def test_a_file_that_is_no_finding_is_refused_with_what_to_give(tmp_path):
     path.write_text("[1]")
     with pytest.raises(UserError, match=r"not a finding: \[1\]; give a file of RUN/findings"):
         load_finding(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("relu.py", "import torch", "a Python file, not a finding (a file of RUN/findings, or one"),
+        ("relu.py", "", "run it with python if it is a finding's script; `kerneltruth check "),
+        ("relu.cu", "__global__", "a source, not a finding"),
+        ("run.json", "{}", "the record of a whole run, not a finding"),
+        ("results.jsonl", "{}\n{}", "{folder}/findings"),
+        ("f.json", "", "is an empty file, not a finding"),
+        ("f", None, "is a directory, not a finding"),
+    ],
+)
+def test_what_is_plainly_no_finding_is_named_with_what_to_do(tmp_path, name, text, says):
+    path = tmp_path / name
+    path.mkdir() if text is None else path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(says.format(folder=tmp_path))) as caught:
+        load_finding(path)
+    assert str(caught.value).startswith(f"{path} is ")
+    assert "damaged" not in str(caught.value)
+
+
+def test_an_address_is_no_finding():
+    with pytest.raises(UserError, match=r"is an address, not a finding .*; download it"):
+        load_finding(Path("https://example.org/f.json"))
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
