@@ -178,6 +178,24 @@ OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset(
 )
 
 
+def said_of(verdict: Verdict) -> str:
+    """Return what a verdict says of itself; empty for a pass alone, which needs no reason."""
+    match verdict:
+        case Passed():
+            return ""
+        case Failed(detail=detail, kind=kind):
+            return detail or kind
+        case CompileError(detail=said) | Crashed(detail=said):
+            pass
+        case RuntimeFault(error=error, detail=detail):
+            said = detail or f"raises {error}"
+        case TimedOut(seconds=seconds):
+            said = f"did not return within {seconds:g} s"
+        case _:
+            said = verdict.reason
+    return said or verdict.word
+
+
 def is_bad(verdict: Verdict) -> bool:
     """Whether the verdict speaks against the kernel."""
     return isinstance(verdict, Failed | CompileError | RuntimeFault | Crashed | TimedOut)

@@ -17,11 +17,11 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.lines import PeerVerdict
 from kerneltruth.documents.records import Attempt, Judgement
 from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut
+from kerneltruth.documents.verdict import CompileError, Crashed, Infra, Passed, TimedOut, said_of
 from kerneltruth.engine.devices import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.errors import ReferenceLost
-from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
+from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose, not_in_time
 from kerneltruth.oracle.allowance import OutOfTime
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.bounds import Policy
@@ -309,9 +309,16 @@ def without_diagnosis(attempt: Attempt) -> str:
         case TimedOut(seconds=seconds) if failure is None:
             return f"Did not load within {seconds:g} s."
         case TimedOut(seconds=seconds) if failure is not None:
-            return f"A call did not return within {seconds:g} s: {failure.case.summary()}."
+            return not_in_time(failure, seconds)
         case _:
             return ""
+
+
+def detail_of_attempt(attempt: Attempt) -> str:
+    """Return the reason of a verdict; of a timeout, what did not end in time, and its limit."""
+    if isinstance(attempt.verdict, TimedOut):
+        return without_diagnosis(attempt)
+    return said_of(attempt.verdict)
 
 
 def lost(job: EvaluationRequest, reason: str) -> Evaluation:

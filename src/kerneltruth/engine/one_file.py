@@ -21,7 +21,7 @@ from kerneltruth.documents.checks import (
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, model_of, plain
 from kerneltruth.documents.records import Attempt, ProfileEntry
-from kerneltruth.documents.verdict import Failed, Passed, TimedOut, Unrefereeable, Verdict
+from kerneltruth.documents.verdict import Failed, Passed, Unrefereeable, said_of
 from kerneltruth.engine.evaluator import (
     BRIEF,
     FULL,
@@ -29,6 +29,7 @@ from kerneltruth.engine.evaluator import (
     DiagnosisBegun,
     EvaluationRequest,
     Evaluator,
+    detail_of_attempt,
     judge_and_diagnose,
 )
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
@@ -321,7 +322,7 @@ def check_document(
         output=failed.output if failed else None,
         causes=failed.causes if failed else (),
         inputs=failed.inputs if failed else (),
-        detail=_said(attempt.verdict),
+        detail=detail_of_attempt(attempt),
         profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
         interface=tuple(
             model_of(InterfaceDocument, note, first_summary=note.first.summary())
@@ -351,20 +352,7 @@ def _obligation(entry: ProfileEntry) -> ObligationDocument:
         ObligationDocument,
         entry,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
-        detail="" if verdict is None else _said_of_case(verdict),
+        detail="" if verdict is None else said_of(verdict),
         case=failure.case if failure else None,
         case_summary=failure.case.summary() if failure else None,
     )
-
-
-def _said_of_case(verdict: Verdict) -> str:
-    if isinstance(verdict, TimedOut):
-        return f"did not return within {verdict.seconds:g} s"
-    return _said(verdict)
-
-
-def _said(verdict: Verdict) -> str:
-    for name in ("detail", "reason"):
-        if hasattr(verdict, name):
-            return str(getattr(verdict, name))
-    return ""

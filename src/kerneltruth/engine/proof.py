@@ -16,10 +16,11 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
-from kerneltruth.documents.verdict import Verdict, is_bad
+from kerneltruth.documents.verdict import Verdict, is_bad, said_of
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_status import reason_of
 from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.reference import reference
@@ -149,8 +150,8 @@ def _judge(
             proof.unrefereeable.update(attempt.unrefereeable)
             proof.skipped.update(attempt.skipped)
             if is_bad(attempt.verdict) and attempt.failure is None:
-                detail = str(getattr(attempt.verdict, "detail", ""))
-                flag = FlaggedCase(case="", verdict=attempt.verdict.word, detail=detail)
+                said = said_of(attempt.verdict)
+                flag = FlaggedCase(case="", verdict=attempt.verdict.word, detail=said)
                 proof.flagged.append(flag)
             return attempt.verdict
         proof.flagged += _flags(event.judgement)
@@ -169,7 +170,7 @@ def _flags(judgement: Judgement) -> Iterator[FlaggedCase]:
         said = f"{mismatch.kind} {mismatch.output} {mismatch.detail}"
         yield FlaggedCase(case=case, verdict="fail", detail=said)
     if is_bad(verdict):
-        parts = (getattr(verdict, n, None) for n in ("kind", "output", "error", "detail"))
+        parts = (*(getattr(verdict, n, None) for n in ("kind", "output")), reason_of(verdict))
         yield FlaggedCase(
             case=case, verdict=verdict.word, detail=" ".join(str(p) for p in parts if p)
         )

@@ -93,7 +93,7 @@ def diagnose(
     The failure is as the session's probes refined it; `others` are judgements of other cases.
     """
     inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
-    fault: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (failure.verdict.word,))
+    fault: tuple[str, tuple[str, ...]] = (_message(failure), (failure.verdict.word,))
     if not _can_be_repeated(failure.verdict, session, effort):
         return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
     repeated = inquiry.ask(failure.case)
@@ -169,8 +169,13 @@ def _explain(
     return fault.sentence, fault.tags
 
 
-def _message(verdict: Verdict) -> str:
-    match verdict:
+def not_in_time(failure: Judgement, seconds: float) -> str:
+    """Return that a call did not return within its limit, and which call it was."""
+    return f"A call did not return within {seconds:g} s: {failure.case.summary()}."
+
+
+def _message(failure: Judgement) -> str:
+    match failure.verdict:
         case CompileError(detail=detail, target=target):
             return f"Does not compile{f' for {target}' if target else ''}: {detail}"
         case RuntimeFault(error=error, detail=detail):
@@ -178,7 +183,7 @@ def _message(verdict: Verdict) -> str:
         case Crashed(signal=signal, detail=detail):
             return f"Dies{f' by signal {signal}' if signal else ''}: {detail}"
         case TimedOut(seconds=seconds):
-            return f"Did not return within {seconds:g} s."
+            return not_in_time(failure, seconds)
         case Failed(detail=detail):
             return detail
         case _:

@@ -8,7 +8,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.documents.checks import CheckDocument, ObligationDocument
 from kerneltruth.documents.model import dumps
 from kerneltruth.documents.stored import Finding
-from kerneltruth.documents.verdict import NOT_JUDGED, FailKind, VerdictWord
+from kerneltruth.documents.verdict import NOT_JUDGED, FailKind, VerdictWord, said_of
 from kerneltruth.library.candidates import Source
 from kerneltruth.library.messages import Checked, Timed
 from kerneltruth.library.wording import as_argument
@@ -58,8 +58,8 @@ class FoundFailure:
 
     @property
     def detail(self) -> str:
-        """The worst element: where it is, what was expected and what came."""
-        return as_argument(str(getattr(self.document.verdict, "detail", "")))
+        """The worst element: where it is, what was expected and what came; or why none came."""
+        return as_argument(said_of(self.document.verdict))
 
     @property
     def obligations(self) -> tuple[str, ...]:

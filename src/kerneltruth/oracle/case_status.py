@@ -13,6 +13,7 @@ from kerneltruth.documents.verdict import (
     RuntimeFault,
     TimedOut,
     Verdict,
+    said_of,
 )
 
 CaseStatus = Literal["held", "broken", "refused"]
@@ -36,11 +37,7 @@ def reason_of(verdict: Verdict) -> str:
     """Why a case was refused or not judged, in a line."""
     if isinstance(verdict, RuntimeFault):
         return f"{verdict.error}: {verdict.detail}".partition("\n")[0].rstrip(": ")
-    for name in ("detail", "reason", "error"):
-        said = str(getattr(verdict, name, "") or "").strip()
-        if said:
-            return said.splitlines()[0]
-    return verdict.word
+    return detail_of(verdict)
 
 
 def kind_of(verdict: Verdict) -> str:
@@ -50,10 +47,9 @@ def kind_of(verdict: Verdict) -> str:
 
 def detail_of(verdict: Verdict) -> str:
     """What a verdict says of itself, in a line, without the name of an error; or else its word."""
-    return line_of(verdict, verdict.word)
+    return line_of(verdict) or verdict.word
 
 
-def line_of(verdict: Verdict, silent: str = "") -> str:
-    """The same; `silent` stands for nothing."""
-    said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
-    return next((str(text).splitlines()[0] for text in said if text), silent)
+def line_of(verdict: Verdict) -> str:
+    """The same; nothing of a pass."""
+    return said_of(verdict).strip().partition("\n")[0]

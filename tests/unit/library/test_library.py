@@ -19,6 +19,7 @@ def relu(x):
     return x.clamp(min=0)
 """
 CLIPPED = RIGHT.replace("min=0", "min=0.25")
+ENDLESS = RIGHT.replace("    return", "    while True:\n        pass\n    return")
 FEW = {"device": "cpu", "cases": 8, "seed": 3}
 
 
@@ -30,6 +31,16 @@ def test_a_source_text_is_judged():
     assert report.score > 0.9
     assert report.profile["published"].status == "held"
     assert report.seed == 3
+
+
+@pytest.mark.slow
+def test_a_kernel_that_does_not_return_says_which_call_and_after_how_long():
+    report = kt.check(ENDLESS, task="relu", timeout=0.5, **FEW)
+
+    called = f"A call did not return within 0.5 s: {report.document.failing_summary}."
+    assert (report.verdict, report.detail) == ("timeout", called)
+    assert str(report).count("did not return") == 1
+    assert report.findings[0].detail == "did not return within 0.5 s"
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.timing import GradedCalls
-from kerneltruth.documents.verdict import Infra, Passed, Verdict
+from kerneltruth.documents.verdict import Infra, Passed, Verdict, said_of
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
 from kerneltruth.errors import lacks_memory
 from kerneltruth.oracle.expectation import Expectation
@@ -173,5 +173,4 @@ class TimingSetup:
 def _wrong(verdict: Verdict, where: str = "") -> list[str]:
     if isinstance(verdict, Passed):
         return []
-    said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
-    return [f"{verdict.word}: {where}{said}"[:300]]
+    return [f"{verdict.word}: {where}{said_of(verdict)}"[:300]]
