@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -71,16 +71,15 @@ def _attempt(
     session: CandidateSession, plan: Plan, loop: CaseLoop, not_loaded: Verdict | None
 ) -> Attempt:
     """All that the cases came to, with the verdict."""
-    tally, facts = loop.tally, loop.facts(not_loaded)
-    failure = deciding_failure(facts.failures)
-    if failure is not None and not tally.failed:
-        tally.count_form()
     ended = None if not_loaded is None else f"{not_loaded.word} on loading"
     fact = loop.kernel_fact()
     kernel = kernel_entry(fact, ended, required=plan.require_kernel)
+    tally, facts = loop.tally, loop.facts(not_loaded, kernel)
+    failure = deciding_failure(facts.failures)
+    if failure is not None and not tally.failed:
+        tally.count_form()
     profile = profile_of(loop.counts, ended or loop.ended) | {"kernel": kernel}
     notes = tuple(noted.note() for noted in tally.noted.values())
-    # On its results, whoever computed them.
     verdict = decide(facts)
     tries_large = plan.large and not_loaded is None
     large = call_large(session, plan, verdict, profile) if tries_large else None
@@ -89,7 +88,7 @@ def _attempt(
         task=session.task.key,
         candidate=session.candidate.ref,
         torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
-        verdict=decide(replace(facts, kernel=kernel)) if plan.require_kernel else verdict,
+        verdict=verdict,
         contract=plan.contract,
         cases=tally.cases,
         failed=tally.failed,

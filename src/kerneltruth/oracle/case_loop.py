@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Judgement, KernelFact
+from kerneltruth.documents.records import Judgement, KernelFact, ProfileEntry
 from kerneltruth.documents.verdict import (
     Declined,
     Failed,
@@ -94,8 +94,8 @@ class CaseLoop:
         )
         self._blame = Blame(counts=self.counts, fails=self._fails_alike, held=self._is_held)
 
-    def facts(self, not_loaded: Verdict | None) -> Facts:
-        """What `decide` takes, of the candidate's results."""
+    def facts(self, not_loaded: Verdict | None, kernel: ProfileEntry) -> Facts:
+        """What `decide` takes, of the candidate's results and of whose work they are."""
         spent = self._out_of_time
         return Facts(
             not_loaded=not_loaded,
@@ -105,6 +105,7 @@ class CaseLoop:
             tally=self.tally,
             planned=self._plan.cases,
             forgiving=self._plan.forgiving,
+            kernel=kernel if kernel.decisive else None,
         )
 
     @property

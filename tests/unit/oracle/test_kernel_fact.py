@@ -10,6 +10,7 @@ from scripted import RELU, returned, session_of
 from kerneltruth.documents.verdict import Passed, UnsupportedHere
 from kerneltruth.oracle.attempt import judge_cases
 from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
+from kerneltruth.oracle.large import KIND, NOT_PASSED
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.observation import KernelLaunches, KernelWork, Observation
 
@@ -226,3 +227,11 @@ def test_the_judge_empties_required_kernels_itself(answer, work, status):
 
 def test_what_need_not_bring_a_kernel_is_not_called_without_it():
     assert attempt_of(made_by(MIXED, noticing), source=SOURCE).kernel.probe == "needed"
+
+
+def test_a_result_that_must_be_its_own_kernels_work_and_is_not_makes_no_large_call():
+    session = session_of(RELU, made_by(MIXED), language="triton", device="cuda:0")
+    plan = Plan(cases=40, large=True, require_kernel=True)
+    *_, ended = judge_cases(session, plan)
+    shapes = ended.attempt.profile["shapes"]
+    assert (shapes.status, shapes.untried[KIND]) == ("held", NOT_PASSED)
