@@ -96,12 +96,11 @@ class CaseLoop:
 
     def facts(self, not_loaded: Verdict | None, kernel: ProfileEntry) -> Facts:
         """What `decide` takes, of the candidate's results and of whose work they are."""
-        spent = self._out_of_time
         return Facts(
             not_loaded=not_loaded,
             failures=self.counts.failed(),
             untried=next(self.counts.undecided(), None),
-            time_spent=spent and self._pace.spent(spent),
+            time_spent=self._out_of_time and self._pace.spent(self._out_of_time),
             tally=self.tally,
             planned=self._plan.cases,
             forgiving=self._plan.forgiving,
