@@ -9,6 +9,8 @@ NaN for other reasons, another call with small numbers as poison shows whether i
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -38,6 +40,8 @@ _ROW_GAP = 5
 _OFFSET_BYTES = 16
 # Poison repeats after this many bytes; odd, so that it never lines up with a row.
 _POISON_PERIOD = 65_521
+# A timed tensor with gaps takes the memory of this many times its elements, at most.
+_MOST_SPREAD = 8
 # Larger buffers without gaps are poisoned at their ends only.
 _LARGE = 2**16
 
@@ -228,6 +232,33 @@ def _strides(layout: str, shape: tuple[int, ...], expand: int | None) -> tuple[i
     return _dense(shape)
 
 
+def strides_like(shape: tuple[int, ...], example: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return the strides of a shape that lies as an example does; none where it is contiguous.
+
+    Its dims come in the same order in memory, and what lies between two steps of a dim grows with
+    the dims within it. Overlapping elements, and gaps of many times the elements, are left out.
+
+    Args:
+        shape: of the same rank, unless the example is empty.
+        example: size and stride of each dim.
+    """
+    if len(shape) != len(example) or 0 in shape:
+        return ()
+    strides, gapless = [0] * len(shape), [0] * len(shape)
+    step = known = dense = 1
+    for d in sorted(range(len(shape)), key=lambda d: (example[d][1], -d)):
+        size, stride = example[d]
+        # A step over a dim of size 1 says nothing.
+        wide = stride if size > 1 else known
+        if wide < known:
+            return ()
+        strides[d], gapless[d] = -(-step * wide // known), dense
+        step, known, dense = strides[d] * shape[d], wide * size, dense * shape[d]
+    found = tuple(strides if span_of(shape, tuple(strides)) <= _MOST_SPREAD * dense else gapless)
+    pairs = zip(shape, found, _dense(shape), strict=True)
+    return () if all(n == 1 or own == usual for n, own, usual in pairs) else found
+
+
 def _constant_dim(bits: Array) -> int | None:
     """Return the first dim of size over 1 along which nothing varies."""
     for d, size in enumerate(bits.shape):
@@ -287,7 +318,7 @@ def place(
     strides = _strides(layout, shape, expand)
     shift = {"offset": _OFFSET_BYTES // bits.itemsize, "misaligned": 1}.get(layout, 0)
     guard = guard_bytes // bits.itemsize
-    span = _span(shape, strides)
+    span = span_of(shape, strides)
     count = 2 * guard + shift + span
     if bits.size == span > large:
         elements = _poison_around(count, guard + shift, guard, dtype, seed, small=small)
@@ -308,10 +339,12 @@ def is_contiguous(placed: Placed) -> bool:
     return 0 in placed.shape or all(n == 1 or given == dense for n, given, dense in pairs)
 
 
-def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Count elements from the first to the last, inclusive."""
+def span_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Count elements from the first to the last, inclusive; without strides, of contiguous ones."""
     if 0 in shape:
         return 0
+    if not strides:
+        return math.prod(shape)
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
@@ -336,7 +369,7 @@ def inspect(placed: Placed, after: bytes | bytearray | memoryview) -> Inspection
     if not empty:
         _view(inner, placed)[...] = True
     outside = changed & ~inner
-    end = placed.offset + _span(placed.shape, placed.strides)
+    end = placed.offset + span_of(placed.shape, placed.strides)
     return Inspection(
         guards_intact=not (outside[: placed.offset].any() or outside[end:].any()),
         gaps_intact=not outside[placed.offset : end].any(),

@@ -8,14 +8,15 @@ a number of whole draws, and each use multiplies one by a factor.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, overload
 
 import torch
 from torch import Tensor
 
+from kerneltruth.cases.layouts import span_of, strides_like
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.cases.philox import Stream, derive, stream
 from kerneltruth.cases.values import draw
@@ -47,7 +48,8 @@ class Pool:
     """The source of one tensor's contents.
 
     Attributes:
-        shape: of each window.
+        shape: of each window's tensor.
+        strides: of that tensor over the window; none where it is contiguous.
         elements: flat, in the tensor's dtype, on the CPU.
         step: windows begin at multiples of it.
         factors: a window may be multiplied by one of them; empty if it may not.
@@ -60,6 +62,12 @@ class Pool:
     step: int = 1
     factors: tuple[float, ...] = ()
     fixed: bool = False
+    strides: tuple[int, ...] = ()
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a window has, gaps among them."""
+        return span_of(self.shape, self.strides)
 
     @property
     def scaled(self) -> bool:
@@ -69,15 +77,16 @@ class Pool:
     @property
     def windows(self) -> int:
         """Return how many different windows there are."""
-        count = math.prod(self.shape)
-        return 1 if self.fixed else (self.elements.numel() - count) // self.step + 1
+        return 1 if self.fixed else (self.elements.numel() - self.span) // self.step + 1
 
     def window(self, choice: Choice) -> Tensor:
         """Return the tensor of one call."""
-        values = self.elements[choice.start : choice.start + math.prod(self.shape)]
+        values = self.elements[choice.start : choice.start + self.span]
         if choice.factor != 1.0:
             values = values * torch.tensor(choice.factor, dtype=values.dtype)
-        return values.reshape(self.shape).clone()
+        if not self.strides:
+            return values.reshape(self.shape).clone()
+        return values.as_strided(self.shape, self.strides).contiguous()
 
     def choose(self, rng: Stream, count: int) -> Choices:
         """Choose windows for that many calls, all different while there are enough."""
@@ -142,27 +151,35 @@ def _pool(
     task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar], device: str
 ) -> Pool:
     shape = task.shape(spec, case.sizes, settings)
-    count = math.prod(shape)
+    strides = strides_like(shape, spec.example)
+    count = span_of(shape, strides)
+    made = partial(Pool, spec=spec, shape=shape, strides=strides)
     if spec.held is not None:
-        held = spec.held(settings).contiguous().reshape(-1)
-        return Pool(spec=spec, shape=shape, elements=held, fixed=True)
+        return made(elements=window_of(spec.held(settings), strides), fixed=True)
     if spec.kind == "weight":
         parts = list(_draws(task, case, spec, shape, settings, device, (POOL_RECIPES[0],)))
-        return Pool(spec=spec, shape=shape, elements=parts[0], fixed=True)
+        return made(elements=window_of(parts[0], strides), fixed=True)
     if spec.kind in _WHOLE or (spec.kind in INDEX_KINDS and spec.other is not None):
         recipes = tuple(POOL_RECIPES[i % len(POOL_RECIPES)] for i in range(DRAWS))
         parts = list(_draws(task, case, spec, shape, settings, device, recipes))
         floats = parts[0].is_floating_point()
-        return Pool(
-            spec=spec,
-            shape=shape,
-            elements=torch.cat(parts),
+        return made(
+            elements=torch.cat([window_of(part, strides) for part in parts]),
             step=max(count, 1),
             factors=_factors(spec, task.scope(case.sizes, settings)) if floats else (),
         )
     share = (count + min(SLACK, max(64 * count, 1024))) // len(POOL_RECIPES) + 1
     flat = list(_draws(task, case, spec, (share,), settings, device, POOL_RECIPES))
-    return Pool(spec=spec, shape=shape, elements=torch.cat(flat))
+    return made(elements=torch.cat(flat))
+
+
+def window_of(values: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """Return a window whose tensor has these values; gaps hold zeros."""
+    if not strides:
+        return values.contiguous().reshape(-1)
+    window = values.new_zeros(span_of(tuple(values.shape), strides))
+    window.as_strided(values.shape, strides).copy_(values)
+    return window
 
 
 def _factors(spec: TensorSpec, scope: Mapping[str, Any]) -> tuple[float, ...]:
@@ -194,7 +211,7 @@ def _draws(
             other=evaluate(spec.other, scope) if spec.other else None,
             form=evaluate(spec.form, scope) if spec.form else None,
         )
-        yield values.reshape(-1).cpu()
+        yield values.cpu()
 
 
 def inputs_at(

@@ -140,11 +140,13 @@ class ShapeTimes(Model, frozen=True, kw_only=True):
     """The candidate on one shape; bytes and operations are known if the device was measured.
 
     Attributes:
+        strides: of tensors that are not contiguous, by name: they lie as in the reference's example.
         energy: of the calls; absent where nobody asked.
     """
 
     case: Case
     summary: str
+    strides: dict[str, tuple[int, ...]] | UnsetType = UNSET
     candidate_us: Number
     candidate_low: Number
     candidate_high: Number

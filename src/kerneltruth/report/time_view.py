@@ -178,6 +178,9 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
         words.append(f"{duration(shape.warm_us)} with warm caches, launches included")
     if words:
         found.append(Text(f"{shape.summary}: {', '.join(words)}"))
+    if shape.strides:
+        lie = ", ".join(f"{name} {list(strides)}" for name, strides in shape.strides.items())
+        found.append(Text(f"{shape.summary}: not contiguous, as in the example: strides of {lie}"))
     for remark in shape.advice.remarks[1:] if shape.advice else ():
         found.append(Text(f"{shape.summary}: {remark.text}"))
     for flag in (f for f in shape.flags if f != "not_graded"):

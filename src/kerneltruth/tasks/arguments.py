@@ -146,6 +146,7 @@ class TensorSpec:
         least: of an index: the least one.
         keeps: of rows of a form: the dtype that they have beside any dtype of the case.
         layout: how it lies in memory in a case whose layout is `contiguous`.
+        example: size and stride of each dim of one that is not contiguous: timed calls get such.
     """
 
     name: str
@@ -164,6 +165,7 @@ class TensorSpec:
     least: int = 0
     keeps: str | None = None
     layout: str = "contiguous"
+    example: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

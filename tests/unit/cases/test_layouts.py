@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kerneltruth.cases.layouts import LAYOUTS, inspect, place, poison
+from kerneltruth.cases.layouts import LAYOUTS, inspect, place, poison, strides_like
 from kerneltruth.errors import InternalError
 
 DTYPES = (
@@ -174,3 +174,56 @@ def test_a_guard_that_would_break_alignment_is_refused():
 def test_the_ends_of_a_large_buffer_are_poisoned_as_those_of_a_small_one(dtype):
     tensor = torch.ones(300, 257).to(getattr(torch, dtype))
     assert place(tensor, "offset", seed=5) == place(tensor, "offset", seed=5, large=2**30)
+
+
+def _example(tensor):
+    return tuple(zip(tensor.shape, tensor.stride(), strict=True))
+
+
+EXAMPLES = {
+    "transposed": torch.empty(4, 6).T,
+    "permuted": torch.empty(4, 6, 8).permute(1, 0, 2),
+    "sliced": torch.empty(6, 12)[:, :4],
+    "part of three": torch.empty(5, 3, 4)[:, 1],
+    "every other": torch.empty(6, 8)[:, ::2],
+    "channels last": torch.empty(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_tensor_of_the_examples_size_has_its_strides(name):
+    example = EXAMPLES[name]
+    assert strides_like(tuple(example.shape), _example(example)) == example.stride()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "strides"),
+    [
+        ("transposed", (10, 3), (1, 10)),
+        ("permuted", (7, 5, 3), (3, 21, 1)),
+        ("sliced", (2, 10), (30, 1)),
+        ("part of three", (9, 7), (21, 1)),
+        ("every other", (3, 5), (10, 2)),
+        ("channels last", (3, 2, 7, 7), (98, 1, 14, 2)),
+    ],
+)
+def test_a_tensor_of_another_size_has_the_examples_order_and_gaps(name, shape, strides):
+    assert strides_like(shape, _example(EXAMPLES[name])) == strides
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        torch.empty(4, 6),
+        torch.empty(1, 6).T,
+        torch.empty(10).unfold(0, 3, 1),
+        torch.empty(6, 4096)[:, :2],
+    ],
+)
+def test_what_is_contiguous_overlaps_or_has_vast_gaps_has_no_strides_of_its_own(example):
+    assert strides_like(tuple(example.shape), _example(example)) == ()
+
+
+def test_no_strides_are_made_up_without_an_example_or_elements():
+    assert strides_like((3, 4), ()) == ()
+    assert strides_like((0, 4), _example(EXAMPLES["transposed"])) == ()

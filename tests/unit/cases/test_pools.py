@@ -1,5 +1,7 @@
 """Pools: every timed call gets contents of its own, of the same kind as in checked cases."""
 
+import dataclasses
+
 import pytest
 import torch
 from msgspec.structs import replace
@@ -182,3 +184,42 @@ def test_attributes_come_with_the_inputs():
 def test_an_empty_tensor_has_a_pool():
     pool = pools_of(RELU, replace(ROWS, dims=(("M", 0), ("N", 5))))["x"]
     assert [w.shape for w in windows(pool, 2)] == [(0, 5)] * 2
+
+
+def _lying(declared, example):
+    first, *others = declared.arguments
+    lies = dataclasses.replace(first, example=example)
+    return dataclasses.replace(declared, arguments=(lies, *others))
+
+
+@pytest.mark.parametrize("example", [((9, 1), (5, 9)), ((3, 12), (5, 1)), ((3, 10), (5, 2))])
+def test_a_window_is_the_memory_of_a_tensor_that_lies_as_its_example(example):
+    pool = pools_of(_lying(RELU, example), ROWS)["x"]
+    choice = Choice(start=4)
+    memory = pool.elements[4 : 4 + pool.span]
+    window = pool.window(choice)
+    assert pool.strides != ()
+    assert window.is_contiguous()
+    assert torch.equal(window, memory.as_strided((3, 5), pool.strides))
+
+
+@pytest.mark.parametrize("example", [((2, 1), (6, 72), (6, 12)), ((2, 60), (6, 10), (6, 1))])
+def test_whole_draws_stay_whole_however_they_lie(example):
+    spd = _lying(MATRICES, example)
+    usual, laid = (pools_of(task, SQUARES)["a"] for task in (MATRICES, spd))
+    assert laid.strides != ()
+    for draw in range(DRAWS):
+        one, other = (pool.window(Choice(start=draw * pool.step)) for pool in (usual, laid))
+        assert torch.equal(one, other)
+
+
+def test_weights_and_held_values_lie_as_their_example():
+    x, weight, *rest = WEIGHTS.arguments
+    lies = dataclasses.replace(weight, example=((3, 1), (6, 3)))
+    numbers = torch.arange(18.0).reshape(3, 6)
+    held = dataclasses.replace(lies, held=lambda settings: numbers)
+    usual = pools_of(WEIGHTS, LAYER)["weight"].window(Choice())
+    for spec, due in ((lies, usual), (held, numbers)):
+        pool = pools_of(dataclasses.replace(WEIGHTS, arguments=(x, spec, *rest)), LAYER)["weight"]
+        assert pool.strides == (1, 3)
+        assert torch.equal(pool.window(Choice()), due)

@@ -219,6 +219,12 @@ def test_on_a_cpu_there_is_no_launch():
     assert "launch " not in text(changed(launch_us=None, shapes=[shape("M=4", regime="cpu")]))
 
 
+def test_strides_of_what_is_not_contiguous_are_said():
+    shown = text(with_shape(strides={"w": (1, 128)}))
+    assert "not contiguous, as in the example: strides of w [1, 128]" in shown
+    assert "not contiguous" not in text(TIMED)
+
+
 def test_what_bounds_a_shape_is_said():
     shown = text(TIMED)
     assert "bound by memory, 83% of the device's limit, 9.5 us with warm caches" in shown

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
 from torch import Tensor
 
+from kerneltruth.cases.layouts import strides_like
 from kerneltruth.cases.materialize import Inputs, flat_bytes
 from kerneltruth.cases.philox import Stream
-from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of
+from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of, window_of
 from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.read_only_memfd import ReadOnlyMemfd
@@ -70,12 +70,14 @@ class BenchInputs:
         return [a for a in self.arguments if isinstance(a, Supply) and not a.fixed]
 
     @property
+    def strides(self) -> dict[str, tuple[int, ...]]:
+        """Return the strides of the tensors that are not contiguous."""
+        return {a.name: a.strides for a in self.arguments if isinstance(a, Supply) and a.strides}
+
+    @property
     def buffer_bytes(self) -> int:
         """Memory of one call's inputs."""
-        sizes = (
-            math.prod(a.shape) * self.pools[a.name].elements.element_size() for a in self.moving
-        )
-        return sum(sizes)
+        return sum(a.span * self.pools[a.name].elements.element_size() for a in self.moving)
 
     def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Inputs:
         """Return the tensors of the call with these contents."""
@@ -143,6 +145,7 @@ def make_bench_inputs(
             member_of=spec.member_of,
             fixed=pool.fixed,
             shown=spec.name in written,
+            strides=pool.strides,
         )
 
     arguments = tuple(_arguments(task, case, supply))
@@ -154,13 +157,16 @@ def rehearsal_arguments(task: Task, case: Case) -> tuple[Supply | ScalarArgument
     settings = task.scalars(case.sizes, case.settings)
 
     def supply(spec: TensorSpec) -> Supply:
-        held = None if spec.held is None else spec.held(settings)
+        shape = task.shape(spec, case.sizes, settings)
+        strides = strides_like(shape, spec.example)
+        held = None if spec.held is None else window_of(spec.held(settings), strides)
         return Supply(
             name=spec.name,
             dtype=spec.dtype(case.dtype),
-            shape=task.shape(spec, case.sizes, settings),
+            shape=shape,
             pool=b"" if held is None else bytes(_bytes_of(held)),
             member_of=spec.member_of,
+            strides=strides,
         )
 
     return tuple(_arguments(task, case, supply))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from kerneltruth.clock.comparison import (
     Comparison,
@@ -111,6 +111,7 @@ def measured_shape(found: FinishedBenchmark, *, machine: Machine) -> MeasuredSha
     times = ShapeTimes(
         case=setup.case,
         summary=setup.case.summary(),
+        strides=setup.inputs.strides or UNSET,
         candidate_us=own.estimate * 1e6,
         candidate_low=own.low * 1e6,
         candidate_high=own.high * 1e6,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -94,8 +93,8 @@ class TimedCandidate:
     def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
             return offering.offered_scalar(argument)
-        held = input_buffers.pooled(argument, self._device)[: math.prod(argument.shape)]
-        return offering.offered_tensor(argument, held.view(argument.shape))
+        window = input_buffers.pooled(argument, self._device)[: argument.span]
+        return offering.offered_tensor(argument, input_buffers.tensor_in(window, argument))
 
     def _calls(
         self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]

@@ -6,7 +6,6 @@ import os
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import torch
@@ -55,7 +54,7 @@ class InputBuffers:
     @property
     def count(self) -> int:
         """Return the elements of a buffer."""
-        return prod(self.supply.shape)
+        return self.supply.span
 
     def make(self, buffers: int) -> None:
         """Allocate `count` buffers, without contents."""
@@ -72,8 +71,11 @@ class InputBuffers:
 
     def buffer(self, index: int) -> torch.Tensor:
         """Return a buffer as its call receives it."""
-        whole = self.flat[index] if self.flat else self.pool[: self.count]
-        return whole.view(self.supply.shape)
+        return tensor_in(self.memory(index), self.supply)
+
+    def memory(self, index: int) -> torch.Tensor:
+        """Return the memory in which a buffer's tensor lies, flat."""
+        return self.flat[index] if self.flat else self.pool[: self.count]
 
     def put(self, buffer: int, source: int) -> None:
         """Copy one buffer's contents to another, after the device's pending work."""
@@ -122,6 +124,13 @@ class InputBuffers:
         self.mask = int.from_bytes(_urandom(_WORD), "big", signed=True) | 1
 
 
+def tensor_in(window: torch.Tensor, supply: Supply) -> torch.Tensor:
+    """Return a supply's tensor, which lies in a window of its pool."""
+    if not supply.strides:
+        return window.view(supply.shape)
+    return window.as_strided(supply.shape, supply.strides)
+
+
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(BITS.get(tensor.element_size(), tensor.dtype))
 
@@ -148,4 +157,4 @@ def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
         return found
     if supply.pool:
         return torch.frombuffer(bytearray(supply.pool), dtype=dtype).to(device)
-    return torch.zeros(prod(supply.shape), dtype=dtype, device=device)
+    return torch.zeros(supply.span, dtype=dtype, device=device)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from kerneltruth.runner.arguments import ScalarArgument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """A tensor argument of timed calls, contiguous: each row holds a window of `pool`.
+    """A tensor argument of timed calls: each row holds a window of `pool`.
 
     Attributes:
-        pool: elements; at least as many as the tensor has, or none, which are zeros.
+        pool: elements; at least as many as a window has, or none, which are zeros.
         path: of a file with these elements, in place of `pool`: no process can write to it.
         member_of: as in `TensorArgument`.
         fixed: all calls share one copy of the pool's beginning, such as weights.
         shown: whether `ShowResult` reports the row's bytes.
+        strides: of the tensor over the window; none where it is contiguous.
     """
 
     name: str
@@ -27,6 +29,14 @@ class Supply:
     member_of: str | None = None
     fixed: bool = False
     shown: bool = False
+    strides: tuple[int, ...] = ()
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a window has, gaps among them."""
+        if not self.strides or 0 in self.shape:
+            return prod(self.shape)
+        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

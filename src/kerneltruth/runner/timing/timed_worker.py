@@ -289,7 +289,7 @@ class TimedWorker:
             placing.PlacedInput(
                 name=h.supply.name,
                 view=h.buffer(self._row),
-                buffer=h.buffer(self._row).reshape(-1).view(torch.uint8),
+                buffer=h.memory(self._row).view(torch.uint8),
             )
             for h in self._held
             if h.count

@@ -112,7 +112,8 @@ def inputs_of(schema: Schema) -> list[Argument]:
             found.append(_number(schema, name, values))
             continue
         made = _tensor(schema, i, name, mine, facts)
-        found.append(replace(made, member_of=group, layout=facts.layout))
+        lies = replace(made, layout=facts.layout, example=facts.example)
+        found.append(replace(lies, member_of=group))
     return found
 
 

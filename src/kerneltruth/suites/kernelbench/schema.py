@@ -103,6 +103,7 @@ class InputFacts:
         form: such as `sign` or `upper`; None for other values, and for integers.
         arranged: whether integers are no independent draws: offsets, or a permutation.
         layout: how it lies in memory, one of `cases.layouts.LAYOUTS`.
+        example: size and stride of each dim where it is not contiguous, in elements.
     """
 
     low: Number | None = None
@@ -110,6 +111,7 @@ class InputFacts:
     form: str | None = None
     arranged: bool = False
     layout: str = "contiguous"
+    example: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

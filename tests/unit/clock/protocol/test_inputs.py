@@ -189,4 +189,14 @@ def test_an_absent_tensor_is_rehearsed_as_none():
 def form(argument):
     if isinstance(argument, ScalarArgument):
         return argument
-    return argument.name, argument.dtype, argument.shape, argument.member_of
+    return argument.name, argument.dtype, argument.shape, argument.member_of, argument.strides
+
+
+def test_tensors_lie_as_in_their_example_when_timed_and_when_rehearsed():
+    x, *others = NORM.arguments
+    norm = replace(NORM, arguments=(replace(x, example=((8, 1), (4, 8))), *others))
+    case = timed_cases(norm)[0]
+    timed, blank = make_bench_inputs(norm, case), rehearsal_arguments(norm, case)
+    rows = timed.arguments[0].shape[0]
+    assert timed.strides == {"x": (1, rows)}
+    assert [form(a) for a in blank] == [form(a) for a in timed.arguments]

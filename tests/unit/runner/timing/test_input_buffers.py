@@ -134,3 +134,14 @@ def test_calls_find_the_right_contents_batch_after_batch():
     for hidden in (True, False, True, True):
         made.do(RunBatch(buffers=(2, 1), hidden=hidden))
         assert last(made) == (22.0, 24.0, 26.0)
+
+
+@pytest.mark.parametrize("strides", [(1, 3), (12, 2)])
+def test_a_buffers_tensor_lies_in_its_window_by_its_strides(strides):
+    lies = Supply(name="x", dtype="float32", shape=(3, 4), strides=strides)
+    made = InputBuffers(supply=lies, pool=POOL)
+    made.make(2)
+    made.refill((0, 1), (0, 7), ())
+    tensor = made.buffer(1)
+    assert tensor.stride() == strides
+    assert torch.equal(tensor, POOL[7 : 7 + lies.span].as_strided((3, 4), strides))

@@ -666,6 +666,19 @@ def test_a_benchmark_shows_the_candidates_results_on_known_contents(timed):
     assert seen.seen.results[0].data == x.clamp(min=0).numpy().tobytes()
 
 
+def test_timed_calls_and_what_is_expected_of_them_have_the_examples_layout(timed):
+    (x,) = RELU.arguments
+    lies = replace(RELU, arguments=(replace(x, example=((4, 1), (8, 4))),))
+    session = timed("def relu(x):\n    return x.relu(), x.stride()\n", "relu")
+    case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
+    benchmark = contested(session, lies, case)
+    (seen,) = benchmark.shown
+    result, *strides = seen.seen.results
+    x = benchmark.inputs.at(lies, case, seen.at).tensors["x"]
+    assert [value.text for value in strides] == ["1", "4"]
+    assert result.data == x.relu().contiguous().numpy().tobytes()
+
+
 def test_a_candidate_that_raises_within_a_benchmark_is_named(timed):
     session = timed(
         """

@@ -116,7 +116,11 @@ def facts(problem: LoadedProblem, request: FactsRequest) -> FactsAnswer:
     working = name_of(problem.working(drawn[0]))
     numbers = problem.numbers(model, drawn[0])
     inputs = tuple(
-        replace(input_facts(draws, integers), layout=problem.layout(draws[0]))
+        replace(
+            input_facts(draws, integers),
+            layout=problem.layout(draws[0]),
+            example=problem.example(draws[0]),
+        )
         for draws in zip(*drawn, strict=True)
     )
     modes = _modes(model, drawn[0], twice[0])

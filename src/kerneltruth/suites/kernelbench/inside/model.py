@@ -63,6 +63,11 @@ class LoadedProblem:
         del inputs
         return torch.float32
 
+    def example(self, value: Any) -> tuple[tuple[int, int], ...]:
+        """Return the size and stride of each dim of an input that is timed as it lies here."""
+        del value
+        return ()
+
     def layout(self, value: Any) -> str:
         """Return how an input lies in memory where it is called; a model's is made contiguous."""
         del value

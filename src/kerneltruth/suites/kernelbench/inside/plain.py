@@ -174,6 +174,12 @@ class LoadedFunction(LoadedProblem):
             return "transposed"
         return "strided" if value.stride(-1) > 1 else "row_gaps"
 
+    def example(self, value: Any) -> tuple[tuple[int, int], ...]:
+        """Return the size and stride of each dim of an argument that is not contiguous."""
+        if self.layout(value) == "contiguous":
+            return ()
+        return tuple(zip(value.shape, value.stride(), strict=True))
+
     @contextlib.contextmanager
     def evaluating(self, dtype: torch.dtype) -> Iterator[None]:
         """Keep every float as wide as float64 if that is the dtype."""
