@@ -69,6 +69,38 @@ def test_a_mask_counts_as_no_weight():
     assert found.weights == 7
 
 
+COMPILED = f"""{HEAD}
+def refused(graph, inputs):
+    raise AssertionError("compiled")
+
+@torch.compile(backend=refused)
+def doubled(x):
+    return x * 2
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.plus = torch.compile(torch.nn.Identity(), backend=refused)
+
+    def forward(self, x):
+        return self.plus(doubled(x))
+
+def get_inputs():
+    return [torch.rand(2)]
+
+{NO_INIT}"""
+
+
+def test_a_reference_is_called_as_written_where_its_file_compiles_it():
+    call = ProblemCall(constants="{}", order=("x",), scalars={}, dtype="float64")
+    before = torch.compile
+    (found,) = Harness(LoadedProblem(COMPILED)).answer(
+        dumps(OutputsRequest(call=call)), x=torch.ones(2, dtype=torch.float64)
+    )
+    assert found.tolist() == [2.0, 2.0]
+    assert torch.compile is before
+
+
 def test_a_reference_uses_one_thread_unless_more_are_requested():
     before = torch.get_num_threads()
     call = ProblemCall(constants="{}", order=("x",), scalars={}, dtype="float64")

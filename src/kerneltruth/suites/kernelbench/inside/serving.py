@@ -86,6 +86,24 @@ def _unguarded() -> Iterator[None]:
             _push_mode(mode)
 
 
+@contextlib.contextmanager
+def _uncompiled() -> Iterator[None]:
+    """Have `torch.compile` return what it is given.
+
+    A reference is called in many sizes and dtypes, and it would compile for each.
+    """
+    compiling = torch.compile
+    torch.compile = _as_given
+    try:
+        yield
+    finally:
+        torch.compile = compiling
+
+
+def _as_given(model: Any = None, **_: Any) -> Any:
+    return _as_given if model is None else model
+
+
 def _arithmetic(name: str | None) -> Any:
     """Use another arithmetic than torch's on a CPU: TF32, GPU libraries, or a narrow dtype."""
     if name is None:
@@ -127,7 +145,7 @@ class Harness:
         """Serve one request; the result is JSON as bytes, or tensors."""
         asked = _READER.decode(request)
         torch.set_num_threads(asked.threads)
-        with _unguarded(), torch.no_grad():
+        with _unguarded(), _uncompiled(), torch.no_grad():
             if home(tensors).type == "cpu":
                 return self._answer(asked, tensors)
             try:
