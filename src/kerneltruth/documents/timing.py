@@ -140,7 +140,7 @@ class ShapeTimes(Model, frozen=True, kw_only=True):
     """The candidate on one shape; bytes and operations are known if the device was measured.
 
     Attributes:
-        strides: of tensors that are not contiguous, by name: they lie as in the reference's example.
+        strides: of tensors that lie as in the example, not contiguous; by name.
         energy: of the calls; absent where nobody asked.
     """
 

@@ -186,19 +186,23 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
     for flag in (f for f in shape.flags if f != "not_graded"):
         meant = f": {_FLAGS[flag]}" if flag in _FLAGS else ""
         found.append(Text(f"{shape.summary}: {flag}{meant}", "yellow"))
-    for name, b in shape.baselines.items():
-        said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the device's limit"]
-        said += [b.remark] if b.remark else []
-        if said:
-            found.append(Text(f"{shape.summary}: {name}: {', '.join(said)}"))
-    for name, why in shape.baselines_failed.items():
-        found.append(Text(f"{shape.summary}: no baseline {name}: {why}", "yellow"))
+    found += _of_baselines(shape)
     graded = shape.graded
     if graded.not_graded:
         found.append(Text(f"{shape.summary}: not graded: {graded.not_graded}", "yellow"))
     if shape.energy:
         found += [Text(f"{shape.summary}: {said}") for said in _energy(shape.energy)]
     return found
+
+
+def _of_baselines(shape: ShapeTimes) -> Iterator[Text]:
+    for name, b in shape.baselines.items():
+        said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the device's limit"]
+        said += [b.remark] if b.remark else []
+        if said:
+            yield Text(f"{shape.summary}: {name}: {', '.join(said)}")
+    for name, why in shape.baselines_failed.items():
+        yield Text(f"{shape.summary}: no baseline {name}: {why}", "yellow")
 
 
 def _energy(energy: ShapeEnergy) -> Iterator[str]:
