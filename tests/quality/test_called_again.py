@@ -201,3 +201,18 @@ def test_a_random_kernel_that_ignores_strides_is_said_to(evaluator):
     assert isinstance(found, Failed)
     assert found.kind == "assumes_contiguous"
     assert found.inputs == ("input",)
+
+
+RIGHT_ON_EQUAL_ROWS = """
+import torch
+def quantize_int8_rows(input):
+    x = input.float()
+    scale = x.abs().amax() / 127 if x.numel() else x.new_zeros(())
+    codes = torch.where(scale == 0, 0.0, x / scale).round().nan_to_num(nan=0.0)
+    return codes.to(torch.int8), scale.expand(len(x)).contiguous()
+"""
+
+
+def test_what_is_right_only_on_rows_that_share_memory_is_called_again(evaluator):
+    ended = verdict(evaluator, "quantize_int8_rows", RIGHT_ON_EQUAL_ROWS, cases=40)
+    assert ended.kind == "value"

@@ -118,8 +118,13 @@ def _earlier(drawn: Expectation, before: Inputs, task: Task) -> list[Inputs]:
         for name in names
         if _may_replace(given.tensors[name], before.tensors[name])
     }
+    if not other:
+        return []
     whole = replace(given, tensors=given.tensors | other)
-    return [whole, *_with_one_element(given, other, drawn.case.seed)] if other else []
+    # A dim of stride 0 holds one value, so no element changes alone.
+    if drawn.case.layout == "expanded":
+        return [whole]
+    return [whole, *_with_one_element(given, other, drawn.case.seed)]
 
 
 def _may_replace(own: torch.Tensor | None, other: torch.Tensor | None) -> bool:
