@@ -24,7 +24,8 @@ PARQUET_HINT = "--parquet needs pyarrow: pip install 'kerneltruth[study]'"
 
 _TEXT = (
     *("suite", "task", "category", "method", "model", "key", "origin", "sha256", "same_as"),
-    *("language", "call", "exe", "perf", "verdict", "kind", "detail", "finding", "contract"),
+    *("language", "call", "exe", "perf", "verdict", "kind"),
+    *("quantization", "detail", "finding", "contract"),
 )
 _NUMBERS = ("sample", "round", "cases", "failed", "launches")
 _SHARES = ("score", "own", "own_time")

@@ -27,6 +27,7 @@ DIMENSIONS: Mapping[str, Callable[[Result], str | None]] = {
     "sample": lambda r: None if r.sample is None else str(r.sample),
     "verdict": lambda r: r.verdict,
     "kind": lambda r: r.kind,
+    "quantization": lambda r: r.quantization,
 }
 
 

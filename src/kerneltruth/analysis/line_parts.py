@@ -31,6 +31,12 @@ class SaidPart(Part, frozen=True):
     error: Leaf = None
 
 
+class RulePart(Part, frozen=True):
+    """The rule of quantization that a wrong kernel departs from."""
+
+    rule: Leaf = None
+
+
 class CasePart(Part, frozen=True):
     """A case: analysis counts by its dtype."""
 
@@ -172,6 +178,7 @@ class AttemptPart(Part, frozen=True):
     contract: Leaf = None
     profile: dict[str, EndedPart] | None = None
     score: Leaf = None
+    quantization: RulePart | None = None
     kernel: KernelPart | None = None
     torch_only: Leaf = None
 

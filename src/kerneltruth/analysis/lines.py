@@ -92,6 +92,7 @@ def result_of(line: LinePart | Mapping[str, Json], run: int) -> Result:
         perf=perf,
         verdict=word or (call if exe in (NOT_RUN, NOT_TRIED) else exe),
         kind=kind,
+        quantization=_text(attempt.quantization.rule) if attempt.quantization else None,
         detail=_detail(verdict, stages),
         cases=_number(attempt.cases) or 0,
         failed=_number(attempt.failed) or 0,

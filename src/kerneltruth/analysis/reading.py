@@ -212,6 +212,7 @@ def _sharing(result: Result, first: Result) -> Result:
         language=first.language,
         verdict=first.verdict,
         kind=first.kind,
+        quantization=first.quantization,
         detail=first.detail,
         cases=first.cases,
         failed=first.failed,

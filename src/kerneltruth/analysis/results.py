@@ -204,6 +204,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         run: which of the runs read, from 0.
         call: outcome of the stage; likewise `exe` and `perf`. A kernel with a wrong result while it
             was timed fails in `exe`, too.
+        quantization: the rule of a quantized task that it departs from, where one is proven.
         detail: the reason of the verdict, in one line.
         dtypes: counts by dtype, as far as the attempt went.
         finding: file name within the run's `findings`.
@@ -234,6 +235,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
     perf: str
     verdict: str
     kind: str | None = None
+    quantization: str | None = None
     detail: str = ""
     cases: int = 0
     failed: int = 0

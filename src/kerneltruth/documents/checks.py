@@ -11,6 +11,7 @@ from kerneltruth.documents.records import (
     CandidateRef,
     ErrorStats,
     KernelFact,
+    QuantizationFault,
     SecondRound,
     Status,
     Suspicion,
@@ -107,6 +108,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     seed: int
     seconds: Number
     run: str | None
+    quantization: QuantizationFault | None = None
 
 
 class RefusedFile(Model, frozen=True, kw_only=True):

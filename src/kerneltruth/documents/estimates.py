@@ -67,6 +67,7 @@ class GroupLabels(TypedDict, total=False):
     sample: str | None
     verdict: str | None
     kind: str | None
+    quantization: str | None
     device: str | None
     dtype: str | None
 
@@ -102,6 +103,7 @@ class GroupRecord(Row, frozen=True, kw_only=True):
     sample: Label = UNSET
     verdict: Label = UNSET
     kind: Label = UNSET
+    quantization: Label = UNSET
     device: Label = UNSET
     dtype: Label = UNSET
 

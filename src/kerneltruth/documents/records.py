@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType, field
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.verdict import FailKind, Verdict, VerdictWord
+from kerneltruth.documents.verdict import FailKind, QuantizationRule, Verdict, VerdictWord
 
 Headers = Literal["lean", "full"]
 Status = Literal["held", "broken", "refused", "not_tried", "not_applicable"]
@@ -71,6 +71,28 @@ class ErrorMap(Model, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len({len(line) for line in self.lines}) > 1:
             raise ValueError(f"lines of several lengths: {self.lines}")
+
+
+class QuantizationFault(Model, frozen=True, kw_only=True):
+    """Which rule of its task's quantization a wrong kernel departs from, as its results prove.
+
+    Attributes:
+        words: another rule in place of it, as a clause; under that rule the results are right.
+        cases: how many wrong results are right under it; no result that was tried is wrong.
+    """
+
+    rule: QuantizationRule
+    words: str
+    cases: int
+
+    @property
+    def sentence(self) -> str:
+        """The fault as a sentence of an explanation."""
+        rule = self.rule.replace("_", " ")
+        return (
+            f"Its quantization departs from the task ({rule}): the results of {self.cases} wrong "
+            f"cases are right if {self.words}."
+        )
 
 
 class Mismatch(Model, frozen=True, kw_only=True):
@@ -287,6 +309,7 @@ class Attempt(Model, frozen=True, kw_only=True):
         shown: of the smallest case, the inputs, what is expected and what came, where that is
             short enough for a line.
         error_map: the same as a picture; it is stored with the finding alone.
+        quantization: which rule of a quantized task it departs from; None where nothing proves one.
         binaries: every specialization compiled, with its static facts.
         headers: of CUDA C++, which of PyTorch's headers it was built with: few, or all.
         own_weights: why a model was judged with the weights that its constructor draws; None where
@@ -331,6 +354,7 @@ class Attempt(Model, frozen=True, kw_only=True):
     hazards: dict[str, str] = field(default_factory=dict)
     second_round: SecondRound | None = None
     suspicions: tuple[Suspicion, ...] = ()
+    quantization: QuantizationFault | None = None
 
 
 replace = msgspec.structs.replace

@@ -7,7 +7,7 @@ import re
 from kerneltruth import __version__
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import SCHEMA, Model, Stored
-from kerneltruth.documents.records import CandidateRef, ErrorMap, ErrorStats
+from kerneltruth.documents.records import CandidateRef, ErrorMap, ErrorStats, QuantizationFault
 from kerneltruth.documents.verdict import Verdict
 
 Environment = dict[str, str | None]
@@ -40,6 +40,7 @@ class Finding(Stored, frozen=True, kw_only=True):
         shown: the smallest case in a line, with the expected and the returned values.
         obligations: that it breaks, or in which it is a refusal; empty where an earlier version
             judged.
+        quantization: which rule of a quantized task it departs from; None where nothing proves one.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Finding(Stored, frozen=True, kw_only=True):
     error_map: ErrorMap | None = None
     shown: str = ""
     obligations: tuple[str, ...] = ()
+    quantization: QuantizationFault | None = None
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:

@@ -38,6 +38,16 @@ FailKind = Literal[
     "kept_result",
     "false_claim",
 ]
+# What a quantized task asks beside its formula. With `fake_quantization` nothing is quantized where
+# it should be, or floats are returned in place of codes.
+QuantizationRule = Literal[
+    "scale",
+    "zero_point",
+    "rounding",
+    "saturation",
+    "layout",
+    "fake_quantization",
+]
 VerdictWord = Literal[
     "pass",
     "fail",

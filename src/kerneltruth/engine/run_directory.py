@@ -153,6 +153,7 @@ def findings_in(
                 explanation="",
                 error_map=None,
                 shown="",
+                quantization=None,
             )
             others.append(found(failing))
             profile[key] = replace(entry, finding=others[-1].id)

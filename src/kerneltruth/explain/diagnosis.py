@@ -10,7 +10,7 @@ import torch
 from msgspec import structs
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.records import Attempt, ErrorMap, Judgement
+from kerneltruth.documents.records import Attempt, ErrorMap, Judgement, QuantizationFault
 from kerneltruth.documents.verdict import (
     OF_SEVERAL_CALLS,
     CompileError,
@@ -21,6 +21,7 @@ from kerneltruth.documents.verdict import (
     Verdict,
 )
 from kerneltruth.explain.configurations import configurations
+from kerneltruth.explain.departed_rule import departed_rule
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize.error_map import map_of
 from kerneltruth.explain.localize.evidence import FailureEvidence, Values, siblings_of
@@ -70,6 +71,7 @@ class Diagnosis:
     evaluations: int
     error_map: ErrorMap | None = None
     shown: str = ""
+    quantization: QuantizationFault | None = None
 
     def added_to(self, attempt: Attempt) -> Attempt:
         """Return the attempt with its explanation."""
@@ -79,6 +81,7 @@ class Diagnosis:
             explanation=self.explanation,
             error_map=self.error_map,
             shown=self.shown,
+            quantization=self.quantization,
         )
 
 
@@ -96,6 +99,7 @@ def diagnose(
     fault: tuple[str, tuple[str, ...]] = (_message(failure), (failure.verdict.word,))
     if not _can_be_repeated(failure.verdict, session, effort):
         return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
+    quantization = departed_rule(inquiry, others)
     repeated = inquiry.ask(failure.case)
     shrunk = minimize_case(
         inquiry.failure.case,
@@ -115,7 +119,8 @@ def diagnose(
         inquiry.ask_relatives(drawn)
         fault = _explain(inquiry, *repeated, others)
     explanation, tags = fault
-    explanation = " ".join(filter(None, (explanation, configurations(inquiry))))
+    said = "" if quantization is None else quantization.sentence
+    explanation = " ".join(filter(None, (explanation, said, configurations(inquiry))))
     smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
         minimal=structs.replace(shrunk.value, domain=domain(shrunk.value, session.task)),
@@ -124,6 +129,7 @@ def diagnose(
         tags=tags,
         evaluations=shrunk.evaluations,
         error_map=None if repeated is None else _map(session, *repeated),
+        quantization=quantization,
     )
 
 

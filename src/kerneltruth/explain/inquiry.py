@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from msgspec import structs
 
-from kerneltruth.cases.layouts import LAYOUTS, effective_layout
+from kerneltruth.cases.layouts import LAYOUTS, Placed, effective_layout
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.verdict import (
@@ -25,8 +26,18 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
+from kerneltruth.runner.observation import Observation
 
 HALVINGS = 4
+
+
+class Called(NamedTuple):
+    """One call, and what it rests on: what was expected, the ruling, where arguments lay."""
+
+    expectation: Expectation
+    ruling: Ruling
+    observation: Observation
+    placed: dict[str, Placed]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +92,14 @@ class Inquiry:
             failed = isinstance(ruling.verdict, Failed)
             self.siblings.append(Sibling(case=case, failed=failed, ratio=ratio, sought=True))
         return expectation, ruling
+
+    def observe(self, case: Case) -> Called | None:
+        """Call the candidate on a case; None if it cannot be judged."""
+        case = structs.replace(case, domain=domain(case, self.session.task))
+        expectation = self.session.cache.get(self.session.task, case)
+        if expectation.invalid is not None or expectation.unrefereeable is not None:
+            return None
+        return Called(expectation, *self.session.call(expectation, config=self.failure.config))
 
     def fails(self, case: Case) -> bool:
         """Return whether a case fails with the verdict and reason of the failure.

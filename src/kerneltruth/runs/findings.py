@@ -102,6 +102,7 @@ def finding_of(
         error_map=attempt.error_map,
         shown=attempt.shown,
         obligations=failing_with(attempt.profile, failure),
+        quantization=attempt.quantization,
     )
 
 

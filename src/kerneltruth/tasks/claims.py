@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -64,3 +64,6 @@ class Claim:
     def holds(self) -> bool:
         """Return whether the value is within the limit."""
         return bool(float(self.value) <= self.limit)
+
+
+Claims = Callable[[Evidence], Iterable[Claim]]

@@ -18,6 +18,7 @@ from kerneltruth.tasks.arguments import (
     TensorSpec,
     alike,
 )
+from kerneltruth.tasks.claims import Claims
 from kerneltruth.tasks.expressions import Rule, Variants, names_of, spread_out
 from kerneltruth.tasks.forms import check_forms
 from kerneltruth.tasks.model import (
@@ -28,7 +29,6 @@ from kerneltruth.tasks.model import (
     NUMBER,
     OUT,
     PLAIN_CALL,
-    Claims,
     Task,
 )
 from kerneltruth.tasks.promises import Promises

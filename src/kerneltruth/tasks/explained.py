@@ -100,25 +100,47 @@ def judge(
         usual: the member that shows which thresholds can be met on these inputs.
         thresholds: the published ones.
     """
-    if evidence.outputs[0].numel() == 0:
+    if not _has_codes(evidence):
         return
-    if not all(t is None or bool(t.isfinite().all()) for t in evidence.inputs.values()):
-        return
-    top = torch.finfo(evidence.outputs[0].dtype).max
-    # An overflow of the dtype is infinite; all of it counts as the largest value.
-    got, truth = (
-        t.to(torch.float64).clamp(-top, top) for t in (evidence.outputs[0], evidence.reference[0])
-    )
-    members = [
-        replace(m, values=m.values.clamp(-top, top)) for m in _LATEST.members(family, evidence)
-    ]
     # The dtype's own rounding may be further off than an absolute threshold.
-    dtype = evidence.outputs[0].dtype
+    dtype, members = evidence.outputs[0].dtype, _members(evidence, family)
+    returned = evidence.outputs[0], evidence.reference[0]
+    got, truth = (_finite(t.to(torch.float64), dtype) for t in returned)
     rounded = [replace(m, values=m.values.to(dtype).to(torch.float64)) for m in members]
     yield from _close(got, truth, rounded, usual, thresholds)
+    yield _of_family(evidence, members)
+
+
+def explained(evidence: Evidence, family: Family) -> Iterator[Claim]:
+    """Return the claim that a member of the family gives the result, if the inputs have codes."""
+    if _has_codes(evidence):
+        yield _of_family(evidence, _members(evidence, family))
+
+
+def _has_codes(evidence: Evidence) -> bool:
+    if evidence.outputs[0].numel() == 0:
+        return False
+    return all(t is None or bool(t.isfinite().all()) for t in evidence.inputs.values())
+
+
+def _finite(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """An overflow of the dtype is infinite; all of it counts as the largest value."""
+    top = torch.finfo(dtype).max
+    return x.clamp(-top, top)
+
+
+def _members(evidence: Evidence, family: Family) -> list[Member]:
+    dtype = evidence.outputs[0].dtype
+    members = _LATEST.members(family, evidence)
+    return [replace(m, values=_finite(m.values, dtype)) for m in members]
+
+
+def _of_family(evidence: Evidence, members: Sequence[Member]) -> Claim:
+    out = evidence.outputs[0]
+    got = _finite(out.to(torch.float64), out.dtype)
     rounding = evidence.eps * got.abs() + 2.0**-126
     off = _unexplained(got, members, rounding)
-    yield Claim("distance to quantized arithmetic / rounding", off, 1.0)
+    return Claim("distance to quantized arithmetic / rounding", off, 1.0)
 
 
 def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> float:

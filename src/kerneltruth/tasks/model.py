@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -18,7 +18,8 @@ from kerneltruth.tasks.arguments import (
     Scalar,
     TensorSpec,
 )
-from kerneltruth.tasks.claims import Claim, Evidence
+from kerneltruth.tasks.changed_rules import ChangedRule
+from kerneltruth.tasks.claims import Claims
 from kerneltruth.tasks.expressions import Rule, Scope, evaluate, spread_out
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.with_spread import WithSpread
@@ -43,7 +44,6 @@ DTYPE = "dtype"
 DTYPE_PREFIX = "torch."
 
 Asked = Literal["argument", "values", "form"]
-Claims = Callable[[Evidence], Iterable[Claim]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,7 @@ class Task:
         admitted_share: the error as a share of the result that is right beside these.
         where: what further names in expressions stand for.
         bitwise: whether equal calls must return the same bytes.
+        changed_rules: of a quantized task, what its rules may be taken for.
         declared_at: the file or the notebook's cell that declares it, and the line there.
     """
 
@@ -123,10 +124,23 @@ class Task:
     admitted_share: float = 0.0
     where: Mapping[str, Rule] = field(default_factory=dict)
     bitwise: bool = False
+    changed_rules: tuple[ChangedRule, ...] = ()
     declared_at: tuple[str, int] | None = field(default=None, compare=False)
     _asked: dict[tuple[str, str], Asked] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+
+    def under(self, change: ChangedRule) -> Task:
+        """Return the task with one rule of its quantization changed."""
+        own = change.reference is None
+        return replace(
+            self,
+            reference=change.reference or self.reference,
+            admissible=self.admissible if own else change.admissible,
+            claims=change.claims,
+            outputs=change.outputs or self.outputs,
+            changed_rules=(),
+        )
 
     @property
     def key(self) -> str:

@@ -65,6 +65,52 @@ class Kept:
 FLOAT32 = Kept(dtype=torch.float32)
 
 
+def _magnitude(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    return x.abs().amax(dims, keepdim=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """How numbers become codes and codes numbers; the default is what tasks ask.
+
+    Attributes:
+        largest: what a scale is taken from.
+        down: how much is taken off a ratio before it is rounded: a half rounds down.
+        to_zero: whether that is done to its magnitude.
+        wraps: whether a code beyond the range wraps around, in place of saturating.
+        low: the least code, if it is not the one below minus the largest.
+        moved: puts codes in other places.
+        offset: what is added to a code before it is multiplied with its scale.
+        power: of that scale.
+    """
+
+    largest: Callable[[Tensor, tuple[int, ...]], Tensor] = _magnitude
+    down: float = 0.0
+    to_zero: bool = False
+    wraps: bool = False
+    low: int | None = None
+    moved: Callable[[Tensor], Tensor] = lambda codes: codes
+    offset: int = 0
+    power: int = 1
+
+    def coded(self, ratio: Tensor, codes: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ratios within the range, their codes, and how far each is from another code."""
+        if not self.wraps:
+            ratio = ratio.clamp(-codes - 1 if self.low is None else self.low, codes)
+        size = ratio.abs() if self.to_zero else ratio
+        code = (size - self.down).round()
+        margin = 0.5 - (size - self.down - code).abs()
+        if self.to_zero:
+            code = code.clamp_min(0.0) * ratio.sign()
+            margin = torch.where(size < 1, 1 - size, margin)
+        if self.wraps:
+            code = (code + codes + 1) % (2 * codes + 2) - codes - 1
+        return ratio, code, margin
+
+
+USUAL = Coding()
+
+
 def quantize(
     x: Tensor,
     over: Sequence[int],
@@ -73,6 +119,7 @@ def quantize(
     codes: int = 127,
     kept: Kept = FLOAT32,
     slack: Tensor | None = None,
+    coding: Coding = USUAL,
 ) -> Quantized:
     """Quantize symmetrically: codes from -codes - 1 to codes, the largest magnitude on `top`.
 
@@ -83,12 +130,13 @@ def quantize(
         codes: the largest code.
         kept: which parts are rounded to a 16-bit dtype.
         slack: the error of x itself, if it was computed.
+        coding: another one, of a changed rule.
     """
     if x.numel() == 0:
         return exact(x)
     dims = tuple(over)
     off = torch.zeros_like(x) if slack is None else slack
-    largest = x.abs().amax(dims, keepdim=True) if dims else torch.ones_like(x[..., :1])
+    largest = coding.largest(x, dims) if dims else torch.ones_like(x[..., :1])
     scale = largest / top
     tiny = scale < SMALLEST_SCALE
     safe = torch.where(scale > 0, scale, torch.ones_like(scale))
@@ -97,16 +145,54 @@ def quantize(
         loose = loose + off.amax(dims, keepdim=True) / (safe * top)
     loose = loose.clamp(max=1.0)
     divisor = torch.where(tiny, safe, kept.rounded(safe, really=kept.divisor))
-    ratio = kept.rounded(x / divisor, really=kept.ratio).clamp(-codes - 1, codes)
-    code = ratio.round()
-    # How far the ratio may be off, and how far it is from turning the code.
+    ratio, code, margin = coding.coded(kept.rounded(x / divisor, really=kept.ratio), codes)
+    # How far the ratio may be off, to turn the code.
     width = ratio.abs() * loose + off / safe
-    margin = 0.5 - (ratio - code).abs()
     steps = torch.ceil((width - margin).clamp_min(0.0)) + (margin == 0)
-    values = code * kept.rounded(safe, really=kept.scale)
-    moved = safe * steps + values.abs() * loose
+    unit = kept.rounded(safe, really=kept.scale) ** coding.power
+    values = (coding.moved(code) + coding.offset) * unit
+    moved = unit * coding.moved(steps) + values.abs() * loose
     moved = torch.where(tiny, x.abs() + scale + off, moved)
     return Quantized(values=kept.rounded(values, really=kept.value), slack=moved)
+
+
+def asymmetric(
+    x: Tensor,
+    over: Sequence[int],
+    *,
+    least: int,
+    sign: int,
+    with_zero: bool = True,
+    levels: int = 255,
+    slack: Tensor | None = None,
+) -> Quantized:
+    """Quantize from the smallest to the largest value, as no task asks.
+
+    Args:
+        x: float64.
+        over: the dims that share a scale and a zero point.
+        least: the code of the smallest value.
+        sign: of the zero point, when codes become numbers; -1 is right, 0 leaves it out.
+        with_zero: whether 0 lies between the smallest and the largest, whatever the values.
+        levels: the largest code is that many above the least.
+        slack: the error of x itself, if it was computed.
+    """
+    if x.numel() == 0 or not over:
+        return exact(x)
+    off = torch.zeros_like(x) if slack is None else slack
+    low, high = x.amin(tuple(over), keepdim=True), x.amax(tuple(over), keepdim=True)
+    if with_zero:
+        low, high = low.clamp_max(0.0), high.clamp_min(0.0)
+    scale = (high - low) / levels
+    safe = torch.where(scale > 0, scale, torch.ones_like(scale))
+    zero = least - (low / safe).round()
+    ratio = x / safe
+    code = (ratio.round() + zero).clamp(least, least + levels)
+    width = ratio.abs() * ROUNDINGS + off / safe
+    margin = 0.5 - (ratio - ratio.round()).abs()
+    steps = torch.ceil((width - margin).clamp_min(0.0)) + (margin == 0)
+    values = (code + sign * zero) * safe
+    return Quantized(values=values, slack=safe * steps + values.abs() * ROUNDINGS)
 
 
 def in_groups(

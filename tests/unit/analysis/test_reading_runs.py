@@ -5,6 +5,7 @@ import json
 import pytest
 from results_for_tests import result, study
 
+from kerneltruth.analysis.groups import grouped
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.reading import answer_of, chains, read_study, study_of
 from kerneltruth.analysis.results import Rates
@@ -431,3 +432,16 @@ def test_a_profile_with_an_unknown_status_is_refused():
 
 def test_a_line_of_an_earlier_version_has_no_profile():
     assert not result_of(line(), 0).has_profile
+
+
+def test_the_rule_of_quantization_is_read_shared_and_counted(run):
+    failing = line(verdict="fail")
+    failing["attempt"]["quantization"] = {"rule": "rounding", "words": "codes are cut", "cases": 3}
+    again = {k: v for k, v in line("b@1").items() if k != "attempt"} | {"same_as": "a@1"}
+    found = read_study([run(failing, again, line("c@1", verdict="fail"))])
+    assert [r.quantization for r in found.attempts] == ["rounding", "rounding", None]
+    rows = grouped(found.attempts, ["category", "quantization"])
+    assert {group: len(results) for group, results in rows.items()} == {
+        ("Activation", "rounding"): 2,
+        ("Activation", None): 1,
+    }

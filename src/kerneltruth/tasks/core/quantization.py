@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
+from kerneltruth.tasks.misquantized.codes import CHANGES, saturated
 from kerneltruth.tasks.spec import Output, Role, Task, task
 
 _ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 
 
-def _to_int8(values: torch.Tensor) -> torch.Tensor:
-    return torch.nan_to_num(values, nan=0.0).clamp(-128, 127).to(torch.int8)
-
-
 def _quantize(input: torch.Tensor, scale: float, zero_point: int) -> torch.Tensor:
-    return _to_int8(torch.round(input / scale) + zero_point)
+    return saturated(torch.round(input / scale) + zero_point)
 
 
 def _quantize_by_product(input: torch.Tensor, scale: float, zero_point: int) -> torch.Tensor:
-    return _to_int8(torch.round(input * (1.0 / scale)) + zero_point)
+    return saturated(torch.round(input * (1.0 / scale)) + zero_point)
 
 
 def _quantize_rows(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     largest = _largest(input)
     ratio = torch.where(largest == 0, 0.0, input / largest)
-    return _to_int8(torch.round(ratio * 127)), (largest / 127).squeeze(-1)
+    return saturated(torch.round(ratio * 127)), (largest / 127).squeeze(-1)
 
 
 def _quantize_rows_by_scale(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     scale = _largest(input) / 127
     ratio = torch.where(scale == 0, 0.0, input / scale)
-    return _to_int8(torch.round(ratio)), scale.squeeze(-1)
+    return saturated(torch.round(ratio)), scale.squeeze(-1)
 
 
 def _largest(input: torch.Tensor) -> torch.Tensor:
@@ -40,7 +39,7 @@ def _largest(input: torch.Tensor) -> torch.Tensor:
     return input.abs().amax(-1, keepdim=True)
 
 
-TASKS: tuple[Task, ...] = (
+_DECLARED: tuple[Task, ...] = (
     task(
         "quantize_int8(input[M, N], scale=0.0625, zero_point=0)",
         category="Quantization",
@@ -80,3 +79,4 @@ TASKS: tuple[Task, ...] = (
         perf=_LARGE,
     ),
 )
+TASKS = tuple(replace(task, changed_rules=CHANGES[task.name]) for task in _DECLARED)

@@ -15,81 +15,62 @@ infinity have no codes; nothing is demanded of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
+from kerneltruth.tasks.int4 import linear_w4a16
+from kerneltruth.tasks.misquantized import int4
+from kerneltruth.tasks.misquantized.int8 import in_tf32, of_product
 from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.quantized import (
-    Choices,
-    Kept,
-    Member,
-    Quantized,
-    bilinear,
-    exact,
-    in_groups,
-    quantize,
-)
+from kerneltruth.tasks.quantized import Member, Quantized, bilinear
+from kerneltruth.tasks.scalings import Scaling, scaled, together
 from kerneltruth.tasks.spec import Dim, Task, Variants, nonempty, task
 
-_GROUPS = (32, 64, 128)
-_TOPS = (127.0, 128.0)
 _SHAPE = Variants("_rank", {2: "M, K", 3: "2, M, K"})
 
 
-def _scaled(x: Tensor, dims: dict[str, Sequence[int]], along: int | None) -> Choices:
-    """A tensor with each sharing of scales, by dims or by groups of one, and each top."""
-    found: Choices = []
-    for top in _TOPS:
-        for name, over in dims.items():
-            found.append((f"{name}/{top:g}", quantize(x, over, top=top)))
-        for size in _GROUPS if along is not None else ():
-            if along is not None and size < x.shape[along]:
-                by_group = partial(quantize, over=(-1,), top=top)
-                found.append((f"groups of {size}/{top:g}", in_groups(x, along, size, by_group)))
-    return found
-
-
-def _together(left: str, right: str) -> bool:
-    """Kernels use one top for both, and groups on both sides or on one."""
-    return left.rpartition("/")[2] == right.rpartition("/")[2]
-
-
-def _matmul_w8a8(e: Evidence) -> Iterator[Member]:
+def _matmul_w8a8(
+    e: Evidence, of_left: Scaling = scaled, of_right: Scaling = scaled
+) -> Iterator[Member]:
     x, w = e.inputs["input"], e.inputs["weight"]
     assert x is not None
     assert w is not None
     lead = tuple(range(x.ndim))
-    left = _scaled(x, {"tensor": lead, "row": (-1,)}, -1)
-    right = _scaled(w, {"tensor": (0, 1), "column": (0,)}, 0)
-    yield from bilinear(torch.matmul, left, right, x.shape[-1], pairs=_together)
+    left = of_left(x, {"tensor": lead, "row": (-1,)}, -1)
+    right = of_right(w, {"tensor": (0, 1), "column": (0,)}, 0)
+    yield from bilinear(torch.matmul, left, right, x.shape[-1], pairs=together)
 
 
-def _bmm_w8a8(e: Evidence) -> Iterator[Member]:
+def _bmm_w8a8(
+    e: Evidence, of_left: Scaling = scaled, of_right: Scaling = scaled
+) -> Iterator[Member]:
     x, w = e.inputs["input"], e.inputs["mat2"]
     assert x is not None
     assert w is not None
-    left = _scaled(x, {"tensor": (0, 1, 2), "batch": (1, 2), "row": (-1,)}, -1)
-    right = _scaled(w, {"tensor": (0, 1, 2), "batch": (1, 2), "column": (1,)}, 1)
-    yield from bilinear(torch.bmm, left, right, x.shape[-1], pairs=_together)
+    left = of_left(x, {"tensor": (0, 1, 2), "batch": (1, 2), "row": (-1,)}, -1)
+    right = of_right(w, {"tensor": (0, 1, 2), "batch": (1, 2), "column": (1,)}, 1)
+    yield from bilinear(torch.bmm, left, right, x.shape[-1], pairs=together)
 
 
-def _conv2d_w8a8(e: Evidence) -> Iterator[Member]:
+def _conv2d_w8a8(
+    e: Evidence, of_left: Scaling = scaled, of_right: Scaling = scaled
+) -> Iterator[Member]:
     x, w, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
     assert x is not None
     assert w is not None
     stride, padding = e.scalars["stride"], e.scalars["padding"]
-    left = _scaled(x, {"tensor": (0, 1, 2, 3), "image": (1, 2, 3), "channel": (0, 2, 3)}, None)
-    left += _scaled(x, {"image and channel": (2, 3)}, None)
+    left = of_left(x, {"tensor": (0, 1, 2, 3), "image": (1, 2, 3), "channel": (0, 2, 3)}, None)
+    left += of_left(x, {"image and channel": (2, 3)}, None)
     flat = w.flatten(1)
     right = [
         (name, Quantized(values=q.values.reshape(w.shape), slack=q.slack.reshape(w.shape)))
-        for name, q in _scaled(flat, {"tensor": (0, 1), "channel": (1,)}, 1)
+        for name, q in of_right(flat, {"tensor": (0, 1), "channel": (1,)}, 1)
     ]
     yield from bilinear(
         lambda a, b: F.conv2d(a, b, None, stride, padding),
@@ -97,44 +78,8 @@ def _conv2d_w8a8(e: Evidence) -> Iterator[Member]:
         right,
         flat.shape[1],
         None if bias is None else bias.reshape(1, -1, 1, 1),
-        pairs=_together,
+        pairs=together,
     )
-
-
-# What may be rounded to the 16-bit dtype.
-_KEPT = (
-    (),
-    ("value",),
-    ("scale",),
-    ("scale", "value"),
-    ("divisor", "scale"),
-    ("divisor", "scale", "value"),
-    ("divisor", "ratio", "scale"),
-    ("divisor", "ratio", "scale", "value"),
-)
-
-
-def _int4(w: Tensor, dtype: torch.dtype) -> Iterator[tuple[str, Quantized]]:
-    """A weight with each sharing of scales, each top, and each choice of what is kept how."""
-    for top in (7.0, 7.5, 8.0):
-        for parts in _KEPT:
-            kept = Kept(dtype=dtype, **dict.fromkeys(parts, True))
-            to_codes = partial(quantize, top=top, codes=7, kept=kept)
-            name = "/".join((f"{top:g}", *parts))
-            yield f"channel/{name}", to_codes(w, over=(1,))
-            yield f"tensor/{name}", to_codes(w, over=(0, 1))
-            for size in _GROUPS:
-                if size < w.shape[1]:
-                    by_group = partial(to_codes, over=(-1,))
-                    yield f"groups of {size}/{name}", in_groups(w, 1, size, by_group)
-
-
-def _linear_w4a16(e: Evidence) -> Iterator[Member]:
-    x, w, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
-    assert x is not None
-    assert w is not None
-    weights = list(_int4(w, e.outputs[0].dtype))
-    yield from bilinear(F.linear, [("float", exact(x))], weights, x.shape[-1], bias)
 
 
 _SMALL = {"M": 32, "N": 32, "K": 64}
@@ -142,7 +87,7 @@ _PERF = tuple({"M": n, "N": n, "K": n} for n in (512, 2048, 4096))
 
 _task = partial(task, category="Quantization", dtypes=("float32",), outputs=OUTPUTS)
 
-TASKS: tuple[Task, ...] = (
+_DECLARED: tuple[Task, ...] = (
     _task(
         "bmm_w8a8(input[B, M, K], mat2[B, K, N])",
         dims={"B": "batch", "M": "spatial", "N": "channel", "K": "contracted"},
@@ -203,7 +148,7 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(dtypes=("float16",)),
         dtypes=("float16", "bfloat16"),
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
-        claims=partial(judge, family=_linear_w4a16, usual="float x channel/7", thresholds=LENIENT),
+        claims=partial(judge, family=linear_w4a16, usual="float x channel/7", thresholds=LENIENT),
         description="""input @ weight.T plus bias where it is given, for a weight [N, K] and an
             input whose last dim is K. The weight is quantized to symmetric int4, the input is not:
             codes = round(w / scale), clamped to [-8, 7] or [-7, 7], with scale = max|w| / 7 (or
@@ -241,3 +186,18 @@ TASKS: tuple[Task, ...] = (
         perf=_PERF,
     ),
 )
+_CHANGES = {
+    "bmm_w8a8": (of_product(_bmm_w8a8), ("input", "mat2")),
+    "conv2d_w8a8": (of_product(_conv2d_w8a8), ("input", "weight")),
+    "linear_w4a16": (int4.CHANGES, ()),
+    "matmul_w8a8": (of_product(_matmul_w8a8), ("input", "weight")),
+}
+
+
+def _with_changes(declared: Task) -> Task:
+    changes, factors = _CHANGES[declared.name]
+    more = in_tf32(declared.reference, *factors) if factors else ()
+    return replace(declared, changed_rules=(*changes, *more))
+
+
+TASKS = tuple(map(_with_changes, _DECLARED))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.changed_rules import ChangedRule
 from kerneltruth.tasks.claims import Evidence
-from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
+from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, explained, how, judge
+from kerneltruth.tasks.misquantized.int8 import of_quantizers
 from kerneltruth.tasks.quantized import (
     Choices,
     Member,
@@ -21,6 +24,7 @@ from kerneltruth.tasks.quantized import (
     quantize,
     settled,
 )
+from kerneltruth.tasks.scalings import Quantizer
 from kerneltruth.tasks.spec import Dim, Task, Variants, task
 
 _SCALES_OF_SCORES = (
@@ -38,14 +42,17 @@ def _attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return torch.softmax(scores, -1) @ value
 
 
-def _attention_family(e: Evidence) -> Iterator[Member]:
+def _attention_family(
+    e: Evidence, of_scores: Quantizer = quantize, of_value: Quantizer = quantize
+) -> Iterator[Member]:
+    """The results by how query and key are quantized, and how value is."""
     query, key, value = (e.inputs[n] for n in ("query", "key", "value"))
     assert query is not None
     assert key is not None
     assert value is not None
     shared: dict[str, Sequence[int]] = {"tensor": (0, 1, 2), "batch": (1, 2), "row": (-1,)}
-    queries, keys = ({n: quantize(t, d) for n, d in shared.items()} for t in (query, key))
-    values = [(n, quantize(value, d)) for n, d in {**shared, "column": (1,)}.items()]
+    queries, keys = ({n: of_scores(t, d) for n, d in shared.items()} for t in (query, key))
+    values = [(n, of_value(value, d)) for n, d in {**shared, "column": (1,)}.items()]
     root = math.sqrt(query.shape[-1])
     for q_name, k_name in _SCALES_OF_SCORES:
         (scores,) = bilinear(
@@ -99,15 +106,17 @@ def _affine(n: Quantized, weight: Quantized | None, bias: Tensor | None) -> Quan
     return Quantized(values=values, slack=slack + rounding)
 
 
-def _forms(t: Quantized, shared: dict[str, tuple[int, ...]]) -> Choices:
+def _forms(
+    t: Quantized, shared: dict[str, tuple[int, ...]], quantizer: Quantizer = quantize
+) -> Choices:
     """A tensor as it is, and quantized with each sharing of scales."""
     return [
         ("float", t),
-        *((name, quantize(t.values, over, slack=t.slack)) for name, over in shared.items()),
+        *((name, quantizer(t.values, over, slack=t.slack)) for name, over in shared.items()),
     ]
 
 
-def _layernorm_family(e: Evidence) -> Iterator[Member]:
+def _layernorm_family(e: Evidence, quantizer: Quantizer = quantize) -> Iterator[Member]:
     """What may be quantized: the input, what is normalized, the weight, the output; not nothing."""
     x, weight, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
     assert x is not None
@@ -115,20 +124,55 @@ def _layernorm_family(e: Evidence) -> Iterator[Member]:
     shared = {"tensor": tuple(range(x.ndim)), "row": last}
     weights: list[tuple[str, Quantized | None]] = [("float", None)]
     if weight is not None:
-        weights = [(n, q) for n, q in _forms(exact(weight), {"tensor": tuple(range(weight.ndim))})]
-    inputs = [(name, q, q.values) for name, q in _forms(exact(x), shared)]
+        whole = {"tensor": tuple(range(weight.ndim))}
+        weights = [(n, q) for n, q in _forms(exact(weight), whole, quantizer)]
+    inputs = [(name, q, q.values) for name, q in _forms(exact(x), shared, quantizer)]
     inputs += [(f"{name}, float statistics", q, x) for name, q, _ in inputs[1:]]
     for i_name, inner, like in inputs:
         normal = _normalized(inner, like, last, e.scalars["eps"])
-        for n_name, middle in _forms(normal, shared):
+        for n_name, middle in _forms(normal, shared, quantizer):
             for w_name, w in weights:
-                for o_name, out in _forms(_affine(middle, w, bias), shared):
+                for o_name, out in _forms(_affine(middle, w, bias), shared, quantizer):
                     names = (i_name, n_name, w_name, o_name)
                     if any(name != "float" for name in names):
                         yield settled(" > ".join(names), out)
 
 
-TASKS: tuple[Task, ...] = (
+def _as_float(x: Tensor, over: Sequence[int]) -> Quantized:
+    return exact(x)
+
+
+def _changed_attention(e: Evidence, quantizers: Sequence[Quantizer]) -> Iterator[Member]:
+    """The results where all of query, key and value, or the value alone, are quantized so."""
+    for quantizer in quantizers:
+        yield from _attention_family(e, quantizer, quantizer)
+        yield from _attention_family(e, of_value=quantizer)
+
+
+def _attention_in_part(e: Evidence) -> Iterator[Member]:
+    yield from _attention_family(e, of_value=_as_float)
+    yield from _attention_family(e, of_scores=_as_float)
+
+
+def _changed_layernorm(e: Evidence, quantizers: Sequence[Quantizer]) -> Iterator[Member]:
+    for quantizer in quantizers:
+        yield from _layernorm_family(e, quantizer)
+
+
+_CHANGES = {
+    "attention_w8a8": (
+        *of_quantizers(_changed_attention),
+        ChangedRule(
+            rule="fake_quantization",
+            words="the value, or the query and the key, are not quantized",
+            claims=partial(explained, family=_attention_in_part),
+        ),
+    ),
+    "layernorm_w8a8": of_quantizers(_changed_layernorm),
+}
+
+
+_DECLARED: tuple[Task, ...] = (
     task(
         "attention_w8a8(query[B, S, D], key[B, T, D], value[B, T, D])",
         category="Quantization",
@@ -197,3 +241,4 @@ TASKS: tuple[Task, ...] = (
         perf=({"M": 1024, "N": 1024}, {"M": 8192, "N": 4096}, {"M": 16384, "N": 8192}),
     ),
 )
+TASKS = tuple(replace(task, changed_rules=_CHANGES[task.name]) for task in _DECLARED)

@@ -1,0 +1,1 @@
+"""What wrong quantized kernels compute: the tasks with one rule changed."""
