@@ -2,6 +2,7 @@
 
 import pytest
 
+from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.explain.diagnosis import DiagnosisEffort
@@ -255,10 +256,11 @@ def with_definitions(change):
 
 
 @pytest.fixture
-def judged(evaluator):
-    def judge(task, change):
+def explained(evaluator):
+    """Judge a source on a task, and explain its failure."""
+
+    def judge(task, source):
         entry = find(task).entry
-        source = with_definitions(change)
         candidate = read_candidate(source, "kernel.py", task_names=(task,), entry=entry, task=task)
         plan = Plan(seed=0, cases=40, compile=False)
         effort = DiagnosisEffort(evaluations=10)
@@ -268,6 +270,12 @@ def judged(evaluator):
     return judge
 
 
+@pytest.fixture
+def judged(explained):
+    return lambda task, change: explained(task, with_definitions(change))
+
+
+@pytest.mark.sampled(by=lambda task, name: [task, FAULTS[task][name][0]])
 @pytest.mark.parametrize(
     ("task", "name"), [(task, name) for task, faults in FAULTS.items() for name in faults]
 )
@@ -362,6 +370,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.sampled(by=lambda task, name: [task])
 @pytest.mark.parametrize(
     ("task", "name"), [(task, name) for task, faults in OTHERS.items() for name in faults]
 )
@@ -377,3 +386,18 @@ def test_a_right_kernel_is_clean(judged, task):
     attempt = judged(task, "")
     assert isinstance(attempt.verdict, Passed), attempt.explanation
     assert attempt.quantization is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("quantize_int8_adds_half", "rounding"),
+        ("quantize_int8_wraps", "saturation"),
+        ("quantize_int8_rows_scale_floor", None),
+    ],
+)
+def test_the_rule_of_a_triton_kernel_is_named(explained, name, rule):
+    (bug,) = (entry for entry in ENTRIES if entry.name == name)
+    attempt = explained(bug.task, source(bug))
+    assert isinstance(attempt.verdict, Failed)
+    assert (attempt.quantization.rule if attempt.quantization else None) == rule
