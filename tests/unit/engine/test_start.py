@@ -131,5 +131,5 @@ def test_a_timed_suite_needs_a_gpu():
 
 def test_a_run_without_findings_has_nothing_to_replay(tmp_path):
     (tmp_path / "findings").mkdir()
-    with pytest.raises(UserError, match="the run found nothing to replay"):
+    with pytest.raises(UserError, match="no findings there, as after a run without failures"):
         next(run(ReplayRequest(paths=(tmp_path,))))
