@@ -381,9 +381,27 @@ def test_no_rule_is_named_for_another_fault(judged, task, name):
     assert attempt.quantization is None
 
 
-@pytest.mark.parametrize("task", [task for task in FAULTS if task != "dequantize_int8"])
-def test_a_right_kernel_is_clean(judged, task):
-    attempt = judged(task, "")
+ON_128 = ON_255.replace("255.0", "128.0")
+WITHIN_127 = ON_128 + "\n\n\ndef within(codes):\n    return codes.clamp(-127, 127)"
+FLOATS = [task for task in FAULTS if task.endswith("w8a8")]
+# What a description admits: the largest magnitude on 127 or 128, and -128 as a code or not.
+ADMITTED = {
+    **{(task, "on 127"): "" for task in FAULTS if task != "dequantize_int8"},
+    **{(task, "on 128"): ON_128 for task in FLOATS},
+    **{(task, "on 128, within 127"): WITHIN_127 for task in FLOATS},
+    ("kernelbenchx/linear_w4a16", "on 8"): int4(
+        "codes, scale = coded(weight, 1, 8.0); codes = codes.clamp(-8, 7)"
+    ),
+    ("kernelbenchx/linear_w4a16", "on 8, within 7"): int4(
+        "codes, scale = coded(weight, 1, 8.0); codes = codes.clamp(-7, 7)"
+    ),
+}
+
+
+@pytest.mark.sampled(by=lambda task, name: [task, name])
+@pytest.mark.parametrize(("task", "name"), ADMITTED)
+def test_a_right_kernel_is_clean(judged, task, name):
+    attempt = judged(task, ADMITTED[task, name])
     assert isinstance(attempt.verdict, Passed), attempt.explanation
     assert attempt.quantization is None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -50,13 +50,11 @@ class Int4Weight:
 
     def choices(self, w: Tensor, dtype: torch.dtype) -> Iterator[tuple[str, Quantized]]:
         """A weight with each sharing of scales, each top, and each choice of what is kept how."""
-        for top in self.tops:
+        for label, top, coding in self.codings():
             for parts in _KEPT:
                 kept = Kept(dtype=dtype, **dict.fromkeys(parts, True))
-                to_codes = partial(
-                    quantize, top=top, codes=self.codes, kept=kept, coding=self.coding
-                )
-                name = "/".join((f"{top:g}", *parts))
+                to_codes = partial(quantize, top=top, codes=self.codes, kept=kept, coding=coding)
+                name = "/".join((label, *parts))
                 for shared, over in self.shared.items():
                     yield f"{shared}/{name}", to_codes(w, over=over)
                 for size in GROUPS:
@@ -64,8 +62,18 @@ class Int4Weight:
                         by_group = partial(to_codes, over=(-1,))
                         yield f"groups of {size}/{name}", in_groups(w, 1, size, by_group)
 
+    def codings(self) -> Iterator[tuple[str, float, Coding]]:
+        """Each top; beyond the largest code, with the least code left out as well."""
+        for top in self.tops:
+            yield f"{top:g}", top, self.coding
+            if top > self.codes and self.coding.low is None and not self.coding.wraps:
+                yield f"{top:g} within {self.codes}", top, replace(self.coding, low=-self.codes)
+
 
 WeightChoices = Callable[[Tensor, torch.dtype], Iterable[tuple[str, Quantized]]]
+
+
+USUAL_WEIGHTS = tuple(f"float x channel/{label}" for label, _, _ in Int4Weight().codings())
 
 
 def linear_w4a16(

@@ -2,11 +2,11 @@
 
 The right answer of such a kernel is not unique, so `tasks/explained.py` judges it by two things.
 Against the float64 result it must keep the published thresholds (cosine similarity, relative L1
-error, root mean square error); where the usual scheme is not within half of one on these inputs, it
-may be one and a half times as far off as the worst scheme without groups. And it must be explained
-by quantized arithmetic: every element must lie within the rounding of float32 of what one and the
-same member of a family of quantizations gives. A kernel that computes in floats keeps the
-thresholds and is not explained.
+error, root mean square error); where the usual scheme, on one of its tops, is not within half of
+one on these inputs, it may be one and a half times as far off as the worst scheme without groups.
+And it must be explained by quantized arithmetic: every element must lie within the rounding of
+float32 of what one and the same member of a family of quantizations gives. A kernel that computes
+in floats keeps the thresholds and is not explained.
 
 Only float32 is declared for the int8 operators, whose published description promises float32
 results whatever the inputs, and only half precision for the int4 one. Inputs that hold NaN or
@@ -24,12 +24,12 @@ import torch.nn.functional as F
 
 from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
-from kerneltruth.tasks.int4 import linear_w4a16
+from kerneltruth.tasks.int4 import USUAL_WEIGHTS, linear_w4a16
 from kerneltruth.tasks.misquantized import int4
 from kerneltruth.tasks.misquantized.int8 import in_tf32, of_product
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.quantized import Member, Quantized, bilinear
-from kerneltruth.tasks.scalings import Scaling, scaled, together
+from kerneltruth.tasks.scalings import Scaling, on_each, scaled, together
 from kerneltruth.tasks.spec import Dim, Task, Variants, nonempty, task
 
 _SHAPE = Variants("_rank", {2: "M, K", 3: "2, M, K"})
@@ -92,7 +92,9 @@ _DECLARED: tuple[Task, ...] = (
         "bmm_w8a8(input[B, M, K], mat2[B, K, N])",
         dims={"B": "batch", "M": "spatial", "N": "channel", "K": "contracted"},
         reference=lambda input, mat2: input @ mat2,
-        claims=partial(judge, family=_bmm_w8a8, usual="row/127 x column/127", thresholds=STRICT),
+        claims=partial(
+            judge, family=_bmm_w8a8, usual=on_each("row/{0} x column/{0}"), thresholds=STRICT
+        ),
         description="The matrix product of each pair of input and mat2: [B, M, N]. "
         + how(
             """input is quantized to symmetric int8 with one scale per row, per batch or per tensor,
@@ -120,7 +122,7 @@ _DECLARED: tuple[Task, ...] = (
             input, weight, bias, stride, padding
         ),
         claims=partial(
-            judge, family=_conv2d_w8a8, usual="tensor/127 x channel/127", thresholds=STRICT
+            judge, family=_conv2d_w8a8, usual=on_each("tensor/{0} x channel/{0}"), thresholds=STRICT
         ),
         description="""The 2D cross-correlation of input with weight, with windows `stride` apart on
             an image padded with `padding` zeros on each side, plus bias per output channel where
@@ -148,7 +150,7 @@ _DECLARED: tuple[Task, ...] = (
         promises=Promises(dtypes=("float16",)),
         dtypes=("float16", "bfloat16"),
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
-        claims=partial(judge, family=linear_w4a16, usual="float x channel/7", thresholds=LENIENT),
+        claims=partial(judge, family=linear_w4a16, usual=USUAL_WEIGHTS, thresholds=LENIENT),
         description="""input @ weight.T plus bias where it is given, for a weight [N, K] and an
             input whose last dim is K. The weight is quantized to symmetric int4, the input is not:
             codes = round(w / scale), clamped to [-8, 7] or [-7, 7], with scale = max|w| / 7 (or
@@ -159,7 +161,7 @@ _DECLARED: tuple[Task, ...] = (
             The result must agree within that rounding with one such choice for all elements, which
             a computation with the weight itself does not, and keep cosine similarity >= 0.9,
             relative L1 error <= 0.1 and root mean square error <= 0.15 against the float result;
-            where one scale per row, on 7, is not within half of a limit on these inputs, one and a
+            where one scale per row is not within half of a limit on these inputs, one and a
             half times the error of the worst choice without groups is the limit. Inputs that are
             not finite are not judged.""",
         flops="2*M*N*K",
@@ -172,7 +174,9 @@ _DECLARED: tuple[Task, ...] = (
         where={"shape": _SHAPE},
         extended={"_rank": (3,)},
         reference=lambda input, weight: input @ weight,
-        claims=partial(judge, family=_matmul_w8a8, usual="row/127 x column/127", thresholds=STRICT),
+        claims=partial(
+            judge, family=_matmul_w8a8, usual=on_each("row/{0} x column/{0}"), thresholds=STRICT
+        ),
         description="The matrix product of input [M, K] and weight [K, N]; input may have a "
         "leading dim more. "
         + how(

@@ -24,7 +24,7 @@ from kerneltruth.tasks.quantized import (
     quantize,
     settled,
 )
-from kerneltruth.tasks.scalings import Quantizer
+from kerneltruth.tasks.scalings import RIGHT, Quantizer
 from kerneltruth.tasks.spec import Dim, Task, Variants, task
 
 _SCALES_OF_SCORES = (
@@ -138,6 +138,27 @@ def _layernorm_family(e: Evidence, quantizer: Quantizer = quantize) -> Iterator[
                         yield settled(" > ".join(names), out)
 
 
+def _attention_w8a8(e: Evidence) -> Iterator[Member]:
+    """The results with one way to quantize throughout."""
+    for top, quantizer in RIGHT.items():
+        for member in _attention_family(e, quantizer, quantizer):
+            yield replace(member, name=_named(member.name, top))
+
+
+def _layernorm_w8a8(e: Evidence) -> Iterator[Member]:
+    for top, quantizer in RIGHT.items():
+        for member in _layernorm_family(e, quantizer):
+            yield replace(member, name=_named(member.name, top))
+
+
+def _named(choice: str, top: str) -> str:
+    return f"{choice}, on {top}"
+
+
+def _on_each(choice: str) -> tuple[str, ...]:
+    return tuple(_named(choice, top) for top in RIGHT)
+
+
 def _as_float(x: Tensor, over: Sequence[int]) -> Quantized:
     return exact(x)
 
@@ -187,7 +208,10 @@ _DECLARED: tuple[Task, ...] = (
         outputs=OUTPUTS,
         reference=_attention,
         claims=partial(
-            judge, family=_attention_family, usual="row x row, float x row", thresholds=LENIENT
+            judge,
+            family=_attention_w8a8,
+            usual=_on_each("row x row, float x row"),
+            thresholds=LENIENT,
         ),
         description="softmax(query @ key.T / sqrt(D)) @ value for each batch. "
         + how(
@@ -224,7 +248,10 @@ _DECLARED: tuple[Task, ...] = (
             input, normalized_shape, weight, bias, eps
         ),
         claims=partial(
-            judge, family=_layernorm_family, usual="float > float > float > row", thresholds=STRICT
+            judge,
+            family=_layernorm_w8a8,
+            usual=_on_each("float > float > float > row"),
+            thresholds=STRICT,
         ),
         description="""Layer normalization over the last dims, which are normalized_shape:
             (x - mean) / sqrt(variance + eps) with the biased variance, times weight and plus bias
