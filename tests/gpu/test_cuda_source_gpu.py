@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 
 import pytest
+import torch
 
 from kerneltruth.documents.verdict import CompileError, Failed, Passed
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
@@ -138,3 +139,55 @@ def test_a_compile_error_is_that_of_pytorchs_own_build(try_lean):
     assert isinstance(attempt.verdict, CompileError), attempt.verdict
     assert "extensions_lean" not in attempt.verdict.detail
     assert attempt.headers == "full"
+
+
+CUBLAS = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = """
+#include <torch/extension.h>
+#include <cublas_v2.h>
+
+torch::Tensor product(torch::Tensor a, torch::Tensor b) {
+    TORCH_CHECK(a.scalar_type() == torch::kFloat32, "float32 only");
+    a = a.contiguous(), b = b.contiguous();
+    long m = a.size(0), k = a.size(1), n = b.size(1);
+    auto c = torch::zeros({m, n}, a.options());
+    cublasHandle_t handle;
+    cublasCreate(&handle);
+    const float one = 1.0f, none = 0.0f;
+    cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b.data_ptr<float>(), n,
+                a.data_ptr<float>(), k, &none, c.data_ptr<float>(), n);
+    cublasDestroy(handle);
+    return c;
+}
+"""
+
+_extension = load_inline(
+    name="product_with_cublas",
+    cpp_sources="torch::Tensor product(torch::Tensor a, torch::Tensor b);",
+    cuda_sources=CUDA,
+    functions=["product"],
+    extra_ldflags=["-lcublas"],
+)
+
+
+def matmul(a, b):
+    return _extension.product(a, b)
+'''
+
+
+@pytest.mark.parametrize("number", range(max(1, torch.cuda.device_count())))
+def test_a_candidate_that_makes_a_cublas_handle_in_each_call_is_right_on_each_device(number):
+    """Published answers do; an error that they leave behind would be found at a later check."""
+    candidate = read_candidate(CUBLAS, "product.py", task_names=("matmul",), task="matmul")
+    plan = Plan(cases=12, compile=False, deadline_s=60.0)
+    job = EvaluationRequest(name="product", task="matmul", candidate=candidate, plan=plan)
+    evaluator = Evaluator(device=f"cuda:{number}", targets=(), policy=Policy())
+    evaluator.start()
+    try:
+        attempt = evaluator.evaluate(job).attempt
+    finally:
+        evaluator.close()
+    assert attempt.profile["published"].status == "held", attempt.profile["published"].reason
