@@ -131,7 +131,7 @@ def _is_right_emptied(
     with CandidateSession(
         session.task, candidate, session.runner, session.cache, deadline_s=session.deadline_s
     ) as without:
-        without.allowance.left_s = session.allowance.left_s
+        without.allowance = session.allowance
         with contextlib.suppress(OutOfTime):
             return all(
                 isinstance(without.call(expectation, around=around)[0].verdict, Passed)

@@ -56,7 +56,7 @@ def test_a_case_stays_where_there_is_time_for_it_or_no_interpreter():
 
 def test_configurations_of_the_first_case_take_a_quarter_of_the_time():
     assert paced().affordable(8) == 8
-    assert paced().affordable(60) == 24
+    assert paced().affordable(60) == 25
     assert paced(language="torch").affordable(60) == 60
 
 
