@@ -235,3 +235,13 @@ def test_a_result_that_must_be_its_own_kernels_work_and_is_not_makes_no_large_ca
     *_, ended = judge_cases(session, plan)
     shapes = ended.attempt.profile["shapes"]
     assert (shapes.status, shapes.untried[KIND]) == ("held", NOT_PASSED)
+
+
+def test_calls_without_the_kernels_take_from_the_candidates_time():
+    emptied = lambda call: "tl.store" not in call.source
+    answer = lambda call: returned(noticing(call), seconds=1.0 if emptied(call) else 0.0)
+    session = session_of(RELU, made_by(MIXED, answer), language="triton", source=SOURCE)
+    [*judge_cases(session, Plan(cases=5, budget_s=100.0, require_kernel=True))]
+    calls = sum(map(emptied, session.runner.calls))
+    assert calls > 0
+    assert session.allowance.left_s == 100.0 - calls
