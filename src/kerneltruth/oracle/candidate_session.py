@@ -92,7 +92,7 @@ class CandidateSession:
         self.targets = TargetCompiler(task, candidate, runner, cache.layouts)
         self.launches = LaunchesSeen(candidate)
         self.thresholds = thresholds(candidate.source)
-        self.allowance = Allowance(clock)
+        self.allowance = Allowance(self._own_time)
         self.weights = ModelWeights(task)
         self._child: Session | None = None
 
@@ -138,6 +138,10 @@ class CandidateSession:
         if successor._child is not None:
             successor._child.load_instead(candidate)
         return successor
+
+    def _own_time(self) -> float:
+        """Seconds on a clock that stands still while the child waits for a processor."""
+        return self._clock() - (0.0 if self._child is None else self._child.queued_s)
 
     @property
     def child(self) -> Session:

@@ -19,6 +19,7 @@ import msgspec
 
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.protocol import Message, ProtocolError, TooLarge
+from kerneltruth.runner.sandbox import processes_beside
 from kerneltruth.runner.shared_files import opened
 from kerneltruth.runner.warden_packet import WardenPacket
 from kerneltruth.runner.wire import decode, encode
@@ -33,6 +34,11 @@ _LAST_WORDS_S = 2.0
 # A message may take this much longer than its deadline to pass, however slowly a child does it.
 _ARRIVAL_S = 10.0
 _KILL_S = 15.0
+# For so long in all, a child's deadlines wait while it waits for a processor. Not without end: its
+# own threads may be what keeps it waiting.
+_QUEUED_S = 10.0
+# Shorter waits in a queue are those of any machine.
+_NOTICED_S = 0.05
 
 
 class Ended(Exception):
@@ -73,12 +79,27 @@ class Link:
         # Seconds for which the child was paused, and the start of the current pause.
         self._paused_s = 0.0
         self._paused_since: float | None = None
+        self._queued_s = 0.0
         self._stops = threading.Lock()
 
     def now(self) -> float:
-        """Return seconds on the child's clock: the monotonic one less the pauses."""
+        """Return seconds on the child's clock: the monotonic one less pauses and queues."""
         since = self._paused_since
-        return (time.monotonic() if since is None else since) - self._paused_s
+        return (time.monotonic() if since is None else since) - self._paused_s - self._queued_s
+
+    @property
+    def queued_s(self) -> float:
+        """Return how long the child has waited for a processor, as far as its deadlines wait.
+
+        From Linux' `/proc/PID/schedstat`, of the child's first thread. One that has started
+        processes keeps itself waiting; one that is gone has what was last read.
+        """
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            nanoseconds = Path(f"/proc/{self.pid}/schedstat").read_bytes().split()[1]
+            queued_s = min(int(nanoseconds) / 1e9, _QUEUED_S)
+            if queued_s > self._queued_s + _NOTICED_S and not processes_beside(self.pid or 0):
+                self._queued_s = queued_s
+        return self._queued_s
 
     def pause(self) -> None:
         """Stop the child until `resume`; one that is still starting stops when it runs."""
@@ -218,7 +239,7 @@ class Link:
 
     def _step(self, deadline: float, until: float) -> bool:
         """Wait for events; return True when the wire is ready."""
-        now = self.now()
+        now, before = self.now(), self._queued_s
         wait_s = 0.0 if self._death else max(0.0, deadline - now)
         ready = {d for d, _ in self._poll.poll(wait_s * 1000)}
         if self._closed:
@@ -232,7 +253,7 @@ class Link:
             return True
         if self._death is not None:
             raise Ended(self._death)
-        if now >= deadline:
+        if now >= deadline and self.queued_s <= before:
             raise Ended(Observation(ended="timeout"))
         return False
 

@@ -95,6 +95,8 @@ class Session:
         self._cache = cache
         self._preparing = False
         self._pausing = False
+        # By children that have ended.
+        self._queued_s = 0.0
         self._begin()
 
     def __enter__(self) -> Self:
@@ -115,6 +117,11 @@ class Session:
         """Return the child's process id; None before it has begun, and without a child."""
         link = self._link
         return None if link is None else link.pid
+
+    @property
+    def queued_s(self) -> float:
+        """Return how long its children have waited for a processor; see `Link.queued_s`."""
+        return self._queued_s + (0.0 if self._link is None else self._link.queued_s)
 
     @property
     def _where(self) -> str:
@@ -354,6 +361,7 @@ class Session:
     def _end(self, *, wait: bool = True) -> None:
         link, self._link, self._keeper = self._link, None, None
         if link is not None:
+            self._queued_s += link.queued_s
             link.kill(wait=wait)
 
 

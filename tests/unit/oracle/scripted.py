@@ -125,6 +125,7 @@ class _Session:
     source: str
     device: str = "cpu"
     pid: int | None = None
+    queued_s: float = 0.0
     lost: int = 0
 
     @property

@@ -76,3 +76,15 @@ def test_given_inputs_are_run_and_not_judged():
     assert observation.ended == "returned"
     assert list(placed) == ["x"]
     assert session.runner.calls[0].poison == poison_of(case, 1)
+
+
+def test_a_wait_for_a_processor_is_not_the_candidates_time():
+    session = session_of(RELU, lambda call: Observation(ended="timeout"))
+    session.loaded()
+    session.allowance.left_s = 9.0
+
+    with session.allowance.spent():
+        session.runner.spent_s += 6.0
+        session.child.queued_s += 4.0
+
+    assert session.allowance.left_s == 7.0

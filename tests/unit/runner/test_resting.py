@@ -1,5 +1,8 @@
 """Children that are stopped for a while and go on."""
 
+import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +12,32 @@ from children import call, vector
 pytestmark = pytest.mark.processes
 
 SLOW = "import time\ndef f(x):\n    time.sleep(0.3)\n    return x"
+
+
+BUSY = """import time
+def f(x):
+    while time.process_time() < {}:
+        pass
+    return x"""
+
+
+@pytest.fixture
+def crowd():
+    """Move a process to a processor that others, each in a session of its own, keep busy."""
+    cpu = min(os.sched_getaffinity(0))
+    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    started = []
+
+    def begin(pid, others):
+        os.sched_setaffinity(pid, {cpu})
+        for _ in range(others):
+            command = [sys.executable, "-c", spin]
+            started.append(subprocess.Popen(command, start_new_session=True))
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 def wait_until(true):
@@ -43,6 +72,39 @@ def test_a_deadline_waits_for_a_child_that_rests(opened):
         time.sleep(2.0)
         session.resume()
         assert answer.result(30).ended == "returned"
+
+
+@pytest.mark.slow
+def test_a_deadline_waits_for_a_child_that_waits_for_a_processor(opened, crowd):
+    session = opened(BUSY.format(0.6))
+    assert session.loaded.ended == "returned"
+    crowd(session.pid, others=6)
+
+    assert call(session, vector(1.0), deadline_s=1.0).ended == "returned"
+    assert session.queued_s > 0.5
+
+
+@pytest.mark.slow
+def test_no_deadline_waits_for_a_child_that_crowds_the_processor_itself(opened, crowd):
+    busy = BUSY.format(60.0).replace("def f(x):", "import os\ndef f(x):\n    os.fork()")
+    session = opened(busy)
+    assert session.loaded.ended == "returned"
+    crowd(session.pid, others=6)
+
+    assert call(session, vector(1.0), deadline_s=1.0).ended == "timeout"
+    assert session.queued_s == 0.0
+
+
+@pytest.mark.slow
+def test_no_deadline_waits_longer_than_a_while_for_a_processor(opened, crowd):
+    session = opened(BUSY.format(60.0))
+    assert session.loaded.ended == "returned"
+    crowd(session.pid, others=14)
+
+    began = time.monotonic()
+    assert call(session, vector(1.0), deadline_s=1.0).ended == "timeout"
+    assert session.queued_s == 10.0
+    assert time.monotonic() - began < 20.0
 
 
 def test_a_child_that_is_only_beginning_rests_when_it_runs(opened):
