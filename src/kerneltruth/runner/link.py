@@ -79,27 +79,30 @@ class Link:
         # Seconds for which the child was paused, and the start of the current pause.
         self._paused_s = 0.0
         self._paused_since: float | None = None
-        self._queued_s = 0.0
+        # How long it has waited for a processor, as far as its deadlines wait.
+        self.queued_s = 0.0
         self._stops = threading.Lock()
 
     def now(self) -> float:
         """Return seconds on the child's clock: the monotonic one less pauses and queues."""
         since = self._paused_since
-        return (time.monotonic() if since is None else since) - self._paused_s - self._queued_s
+        return (time.monotonic() if since is None else since) - self._paused_s - self.queued_s
 
-    @property
-    def queued_s(self) -> float:
-        """Return how long the child has waited for a processor, as far as its deadlines wait.
+    def _see_queue(self) -> bool:
+        """Bring `queued_s` up to date; return whether its deadlines wait longer by it.
 
         From Linux' `/proc/PID/schedstat`, of the child's first thread. One that has started
-        processes keeps itself waiting; one that is gone has what was last read.
+        processes keeps itself waiting.
         """
-        with contextlib.suppress(OSError, ValueError, IndexError):
+        try:
             nanoseconds = Path(f"/proc/{self.pid}/schedstat").read_bytes().split()[1]
-            queued_s = min(int(nanoseconds) / 1e9, _QUEUED_S)
-            if queued_s > self._queued_s + _NOTICED_S and not processes_beside(self.pid or 0):
-                self._queued_s = queued_s
-        return self._queued_s
+        except (OSError, IndexError):
+            return False
+        queued_s = min(int(nanoseconds) / 1e9, _QUEUED_S)
+        if queued_s <= self.queued_s + _NOTICED_S or processes_beside(self.pid or 0):
+            return False
+        self.queued_s = queued_s
+        return True
 
     def pause(self) -> None:
         """Stop the child until `resume`; one that is still starting stops when it runs."""
@@ -164,7 +167,7 @@ class Link:
         Raises:
             Ended: the child died, took too long, printed too much, or broke the protocol.
         """
-        until = self._until(deadline)
+        until, began = self._until(deadline), time.monotonic()
 
         def read(count: int) -> bytearray:
             # Space grows as bytes arrive: a length that a child claims costs the judge nothing.
@@ -177,11 +180,14 @@ class Link:
             return data
 
         try:
-            return decode(read, limit=limit, header_limit=LARGEST_HEADER)
+            message = decode(read, limit=limit, header_limit=LARGEST_HEADER)
         except TooLarge as error:
             raise Ended(Observation(ended="flooded", message=str(error))) from error
         except (ProtocolError, MemoryError) as error:
             raise Ended(nonsense(error)) from error
+        if time.monotonic() - began > _NOTICED_S:
+            self._see_queue()
+        return message
 
     def _received(self, data: bytearray, have: int) -> int:
         """Receive what is there into the space behind the first `have` bytes; return how much."""
@@ -239,7 +245,7 @@ class Link:
 
     def _step(self, deadline: float, until: float) -> bool:
         """Wait for events; return True when the wire is ready."""
-        now, before = self.now(), self._queued_s
+        now = self.now()
         wait_s = 0.0 if self._death else max(0.0, deadline - now)
         ready = {d for d, _ in self._poll.poll(wait_s * 1000)}
         if self._closed:
@@ -253,7 +259,7 @@ class Link:
             return True
         if self._death is not None:
             raise Ended(self._death)
-        if now >= deadline and self.queued_s <= before:
+        if now >= deadline and not self._see_queue():
             raise Ended(Observation(ended="timeout"))
         return False
 

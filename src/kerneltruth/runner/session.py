@@ -120,7 +120,7 @@ class Session:
 
     @property
     def queued_s(self) -> float:
-        """Return how long its children have waited for a processor; see `Link.queued_s`."""
+        """Return how long its children have waited for a processor; see `Link`."""
         return self._queued_s + (0.0 if self._link is None else self._link.queued_s)
 
     @property
