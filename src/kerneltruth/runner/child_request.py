@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from kerneltruth.runner.containment import Level
 from kerneltruth.runner.sandbox import ResourceLimits
 
+# No request is longer.
+REQUEST_BYTES = 65536
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRequest:

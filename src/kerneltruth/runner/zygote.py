@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +26,7 @@ from types import ModuleType
 import msgspec
 
 from kerneltruth.runner import sandbox, warden
-from kerneltruth.runner.child_request import ChildRequest
+from kerneltruth.runner.child_request import REQUEST_BYTES, ChildRequest
 from kerneltruth.runner.containment import files, namespaces
 
 # Imported before the first fork so that no child pays for them.
@@ -63,8 +64,8 @@ _PRELOADED_FOR_TORCH_COMPILE = (
 # What all children see of the machine's files: rules, and what namespaces keep.
 _Seen = tuple[tuple[files.Rule, ...], namespaces.Kept]
 
-_REQUEST_BYTES = 65536
 _LOOK_UP_S = 1.0
+_DISMISS_S = 1.0
 
 
 def main() -> None:
@@ -83,15 +84,16 @@ def main() -> None:
     ready = _warm_up(more, arguments.built)
     with contextlib.suppress(OSError):
         control.send(json.dumps({"ready": ready}).encode())
-    wardens: set[int] = set()
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES") != ""
     rules = files.shared(os.environ, hidden=arguments.hidden, gpu=gpu)
     for path, _ in rules:
         if path.startswith("/proc/"):
             files.pin(path)
+    wardens = _Wardens((rules, namespaces.kept(rules)))
     try:
-        _serve(control, arguments.host, wardens, (rules, namespaces.kept(rules)))
+        _serve(control, arguments.host, wardens)
     finally:
+        wardens.dismiss()
         sandbox.kill_tree()
         sandbox.remove_folder(arguments.root)
         sys.stderr.flush()
@@ -153,50 +155,90 @@ def devices_unasked(cuda: ModuleType) -> Iterator[None]:
         vars(cuda).update(real)
 
 
-def _serve(control: socket.socket, host: int, wardens: set[int], seen: _Seen) -> None:
+class _Wardens:
+    """One for each child, and one ahead, with a child that is not requested yet.
+
+    Attributes:
+        pids: of all that live.
+    """
+
+    def __init__(self, seen: _Seen) -> None:
+        self.pids: set[int] = set()
+        self._seen = seen
+        self._ahead: tuple[warden.Prepared, socket.socket] | None = None
+
+    def send(self, request: bytes, descriptors: list[int]) -> None:
+        """Give a request to a warden, and start the next one.
+
+        Raises:
+            OSError: no process can be started.
+        """
+        wanted = msgspec.json.decode(request, type=ChildRequest)
+        shared, kept = self._seen
+        prepared = warden.Prepared(
+            level=wanted.level, limits=wanted.limits, shared=shared, kept=kept
+        )
+        if not self._sent_ahead(prepared, request, descriptors):
+            with self._started(prepared) as inbox:
+                socket.send_fds(inbox, [request], descriptors)
+        self._ahead = prepared, self._started(prepared)
+
+    def _sent_ahead(
+        self, prepared: warden.Prepared, request: bytes, descriptors: list[int]
+    ) -> bool:
+        """Give a request to the one ahead, if it suits and lives; there is none ahead then."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return False
+        with ahead[1] as inbox:
+            if ahead[0] != prepared:
+                return False
+            try:
+                socket.send_fds(inbox, [request], descriptors)
+            except OSError:
+                return False
+        return True
+
+    def _started(self, prepared: warden.Prepared) -> socket.socket:
+        """Fork a warden; return where it takes its request, in the zygote only."""
+        zygote = os.getpid()
+        inbox, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            pid = os.fork()
+            if pid == 0:
+                work = sys.modules["kerneltruth.runner.child.serving"].main
+                warden.guard(prepared, theirs, zygote=zygote, work=work)
+        self.pids.add(pid)
+        return inbox
+
+    def dismiss(self) -> None:
+        """End the one ahead, and wait a while until its control group is removed."""
+        if self._ahead is None:
+            return
+        self._ahead[1].close()
+        self._ahead = None
+        end = time.monotonic() + _DISMISS_S
+        while not sandbox.reap()[1] and time.monotonic() < end:
+            time.sleep(0.001)
+
+
+def _serve(control: socket.socket, host: int, wardens: _Wardens) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     while os.getppid() == host:
         ready = poll.poll(_LOOK_UP_S * 1000)
-        _look_after(wardens)
+        _look_after(wardens.pids)
         if not ready:
             continue
-        request, descriptors, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 3)
+        request, descriptors, _, _ = socket.recv_fds(control, REQUEST_BYTES, 3)
         if not request:
             return
         try:
-            wanted = msgspec.json.decode(request, type=ChildRequest)
-            wardens.add(_fork(wanted, descriptors, seen))
+            wardens.send(request, descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-
-
-def _fork(wanted: ChildRequest, descriptors: list[int], seen: _Seen) -> int:
-    """Fork a warden; return its pid, in the zygote only."""
-    zygote = os.getpid()
-    wire, channel, output = descriptors
-    fork = warden.ForkRequest(
-        folder=Path(wanted.folder),
-        cache=Path(wanted.cache) if wanted.cache else None,
-        limits=wanted.limits,
-        environment=wanted.environment,
-        level=wanted.level,
-        gpu=wanted.gpu,
-        trusted=wanted.trusted,
-        shared=seen[0],
-        kept=seen[1],
-        reads=tuple(Path(path) for path in wanted.reads),
-        wire=wire,
-        channel=channel,
-        output=output,
-    )
-    pid = os.fork()
-    if pid == 0:
-        work = sys.modules["kerneltruth.runner.child.serving"].main
-        warden.guard(fork, zygote=zygote, work=work)
-    return pid
 
 
 def _look_after(wardens: set[int]) -> None:

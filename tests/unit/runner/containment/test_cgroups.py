@@ -1,5 +1,6 @@
 """Where a control group for a child is made, and that it holds the child's tree to its limits."""
 
+import contextlib
 import os
 import textwrap
 import time
@@ -70,9 +71,13 @@ def test_what_the_system_says_of_a_group_is_read(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def limited():
+def grouped():
     if levels.offered().level != "namespaces" or not cgroups.may_make():
         pytest.skip("no control group for a child may be made here")
+
+
+@pytest.fixture(scope="module")
+def limited(grouped):
     limits = replace(ResourceLimits(), processes=64, memory=2**28)
     with Runner(device=CPU, limits=limits, isolation="namespaces") as runner:
         yield runner
@@ -125,13 +130,34 @@ def test_there_is_never_one_process_more_than_allowed(limited):
 
 
 @pytest.mark.processes
-def test_a_group_ends_with_its_child(limited):
+def test_groups_end_with_their_children(limited):
     before = _groups()
     assert called(limited, "def f(x): return x").ended == "returned"
     until = time.monotonic() + 10
-    while (left := _groups() - before) and time.monotonic() < until:
+    while (left := _unused(_groups() - before)) and time.monotonic() < until:
         time.sleep(0.05)
     assert left == set()
+
+
+@pytest.mark.processes
+def test_the_group_of_a_child_that_was_never_requested_ends_with_the_zygote(grouped):
+    before = _groups()
+    with Runner(device=CPU, isolation="namespaces") as runner:
+        assert called(runner, "def f(x): return x").ended == "returned"
+        ours = _groups() - before
+        assert ours
+    assert [path for path in ours if path.exists()] == []
+
+
+def _unused(groups):
+    """Those without a process: not that of the child which waits for the next request."""
+    return {path for path in groups if path.exists() and not _processes(path)}
+
+
+def _processes(group):
+    with contextlib.suppress(OSError):
+        return (group / "cgroup.procs").read_text()
+    return ""
 
 
 def _groups():
