@@ -180,7 +180,7 @@ def _ordered(inbox: socket.socket) -> _Requested | None:
 
 
 def _handed_over(requested: _Requested, tree: _Tree, user: int | None) -> _Requested:
-    """Make the child's folders and have it begin; return the requested with the child's mark."""
+    """Make the child's folders and have it begin; return it with the child's mark."""
     sandbox.make_folders(requested.folder, user)
     if requested.request.cache is not None:
         requested = replace(
