@@ -27,6 +27,7 @@ class FakeSession:
     lean: bool
     device: str = "cuda:0"
     pid: int | None = None
+    queued_s: float = 0.0
     lost: int = 0
 
     def call(self, arguments, **_):
