@@ -133,6 +133,11 @@ class _Tree:
         return left
 
 
+def group_prefix(zygote: int) -> str:
+    """Return how the names of control groups begin that wardens of a zygote make."""
+    return f"kerneltruth-{zygote}-"
+
+
 def guard(prepared: Prepared, inbox: socket.socket, *, zygote: int, work: Work) -> NoReturn:
     """Fork the child, run it as the request on the socket says, and outlive it. Never returns.
 
@@ -145,7 +150,7 @@ def guard(prepared: Prepared, inbox: socket.socket, *, zygote: int, work: Work) 
             sandbox.adopt_orphans()
             sandbox.keep_descriptors((inbox.fileno(),))
             wake = _wake_on_death()
-            tree.begin(prepared, f"kerneltruth-{zygote}-{os.getpid()}", work)
+            tree.begin(prepared, f"{group_prefix(zygote)}{os.getpid()}", work)
         finally:
             # The host must hear of what has failed.
             requested = _ordered(inbox)

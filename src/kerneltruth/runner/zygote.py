@@ -18,7 +18,6 @@ import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +26,7 @@ import msgspec
 
 from kerneltruth.runner import sandbox, warden
 from kerneltruth.runner.child_request import REQUEST_BYTES, ChildRequest
-from kerneltruth.runner.containment import files, namespaces
+from kerneltruth.runner.containment import cgroups, files, namespaces
 
 # Imported before the first fork so that no child pays for them.
 _PRELOADED = (
@@ -65,7 +64,6 @@ _PRELOADED_FOR_TORCH_COMPILE = (
 _Seen = tuple[tuple[files.Rule, ...], namespaces.Kept]
 
 _LOOK_UP_S = 1.0
-_DISMISS_S = 1.0
 
 
 def main() -> None:
@@ -93,8 +91,9 @@ def main() -> None:
     try:
         _serve(control, arguments.host, wardens)
     finally:
-        wardens.dismiss()
         sandbox.kill_tree()
+        # Wardens that were killed have not removed theirs.
+        cgroups.remove_all(warden.group_prefix(os.getpid()))
         sandbox.remove_folder(arguments.root)
         sys.stderr.flush()
         # Tearing down an interpreter with torch in it takes longer than all of the above.
@@ -210,16 +209,6 @@ class _Wardens:
                 warden.guard(prepared, theirs, zygote=zygote, work=work)
         self.pids.add(pid)
         return inbox
-
-    def dismiss(self) -> None:
-        """End the one ahead, and wait a while until its control group is removed."""
-        if self._ahead is None:
-            return
-        self._ahead[1].close()
-        self._ahead = None
-        end = time.monotonic() + _DISMISS_S
-        while not sandbox.reap()[1] and time.monotonic() < end:
-            time.sleep(0.001)
 
 
 def _serve(control: socket.socket, host: int, wardens: _Wardens) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
+_MEMBERSHIPS = Path("/proc/self/cgroup")
 _NEEDED = frozenset({"memory", "pids"})
 # A group is busy for a moment after the death of its last process.
 _REMOVE_S = 1.0
@@ -59,15 +60,7 @@ class Group:
 
     def remove(self) -> None:
         """Remove the group, whose processes are dead."""
-        end = time.monotonic() + _REMOVE_S
-        for folder in {self.memory, self.tasks}:
-            while folder.exists():
-                try:
-                    folder.rmdir()
-                except OSError:
-                    if time.monotonic() > end:
-                        break
-                    time.sleep(0.005)
+        _remove({self.memory, self.tasks})
 
 
 def make(
@@ -76,7 +69,7 @@ def make(
     memory: int,
     tasks: int,
     root: Path = _ROOT,
-    memberships: Path = Path("/proc/self/cgroup"),
+    memberships: Path = _MEMBERSHIPS,
 ) -> Group | None:
     """Make a group with limits; return None where this process, of these groups, may not."""
     for above in _above(root, memberships):
@@ -90,6 +83,24 @@ def make(
         else:
             return group
     return None
+
+
+def remove_all(prefix: str) -> None:
+    """Remove groups whose names begin so, and whose processes are dead."""
+    above = {f for group in _above(_ROOT, _MEMBERSHIPS) for f in (group.memory, group.tasks)}
+    _remove({folder for parent in above for folder in parent.glob(f"{prefix}*")})
+
+
+def _remove(folders: set[Path]) -> None:
+    end = time.monotonic() + _REMOVE_S
+    for folder in folders:
+        while folder.exists():
+            try:
+                folder.rmdir()
+            except OSError:
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.005)
 
 
 def may_make() -> bool:

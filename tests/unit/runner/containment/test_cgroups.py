@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import signal
 import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from children import CPU, call, vector
+from children import CPU, call, state_and_parent, vector
 
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.containment import cgroups, levels
@@ -146,6 +147,21 @@ def test_the_group_of_a_child_that_was_never_requested_ends_with_the_zygote(grou
         assert called(runner, "def f(x): return x").ended == "returned"
         ours = _groups() - before
         assert ours
+    assert [path for path in ours if path.exists()] == []
+
+
+@pytest.mark.processes
+def test_the_group_of_a_killed_warden_ends_with_the_zygote(grouped):
+    before = _groups()
+    with (
+        Runner(device=CPU, isolation="namespaces") as runner,
+        runner.open(read_candidate("def f(x): return x", "f.py", task_names=("f",))) as session,
+    ):
+        assert call(session, vector(1.0)).ended == "returned"
+        ours = _groups() - before
+        _, warden = state_and_parent(session.pid)
+        os.kill(warden, signal.SIGKILL)
+    assert ours
     assert [path for path in ours if path.exists()] == []
 
 
