@@ -29,6 +29,7 @@ FLOAT_KINDS = (
         "real",
         "unlimited",
         "positive",
+        "negative",
         "probability",
         "unit",
         "sign",
@@ -243,6 +244,8 @@ def _of_kind(
             return x.abs().clamp_min(1.0)
         tiny = float(torch.finfo(torch_dtype(dtype)).tiny)
         return x.abs().clamp_min(POSITIVE_FLOOR if recipe.domain == "core" else tiny)
+    if kind == "negative":
+        return -x.abs()
     if kind == "probability":
         return (x.abs() * shrink).clamp(0.0, 1.0)
     if kind in ROW_KINDS:

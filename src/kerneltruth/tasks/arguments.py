@@ -22,6 +22,7 @@ KINDS = {
     "real": "the case's dtype, any finite value of the recipe",
     "unlimited": "as `real`, whatever the task's range of values",
     "positive": "the case's dtype, magnitude of the recipe, never 0",
+    "negative": "the case's dtype, magnitude of the recipe, never above 0",
     "probability": "the case's dtype, in [0, 1]",
     "unit": "the case's dtype, in [-1, 1]",
     "sign": "the case's dtype, -1 or 1",
@@ -66,11 +67,14 @@ MATRIX_KINDS = (
 )
 # Kinds whose elements depend on each other within a row of the last dim.
 ROW_KINDS = ("stochastic", "log_stochastic", "normalized", "halves", "pairs")
+# Kinds that may have a dtype of their own: see `TensorSpec.keeps`.
+KEEPING_KINDS = ("negative", *ROW_KINDS)
 _WORKING = (
     *(
         "real",
         "unlimited",
         "positive",
+        "negative",
         "probability",
         "unit",
         "sign",
@@ -180,9 +184,10 @@ class TensorSpec:
             raise DeclarationError(f"{self.name}: `index_or(extent, other)` alone has an other")
         if self.form is not None and self.kind not in MATRIX_KINDS:
             raise DeclarationError(f"{self.name}: only a matrix has a form")
-        if self.keeps is not None and self.kind not in ROW_KINDS:
+        if self.keeps is not None and self.kind not in KEEPING_KINDS:
+            kinds = ", ".join(KEEPING_KINDS)
             raise DeclarationError(
-                f"{self.name}: `keeps` is for {', '.join(ROW_KINDS)}; give its dtype as its kind"
+                f"{self.name}: `keeps` is for {kinds}; give its dtype as its kind"
             )
 
     @property

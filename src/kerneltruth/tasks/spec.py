@@ -48,6 +48,7 @@ from typing import ParamSpec
 from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import (
     INDEX_KINDS,
+    KEEPING_KINDS,
     KINDS,
     MATRIX_KINDS,
     ROW_KINDS,
@@ -75,6 +76,7 @@ __all__ = [
     "CORE",
     "FLOATS",
     "INDEX_KINDS",
+    "KEEPING_KINDS",
     "KINDS",
     "MATRIX_KINDS",
     "ROW_KINDS",

@@ -233,6 +233,17 @@ def test_a_tensor_keeps_the_dtype_that_the_example_gives_it_beside_another(judge
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_decays_of_an_example_stay_decays(judge, tmp_path, dtype):
+    made = {"x": f"torch.randn(8, n, dtype=torch.{dtype})", "y": "-torch.rand(8, n)"}
+    path = tmp_path / "reference.py"
+    path.write_text(PAIR.format(**made).replace("y.to", "y.exp().to"))
+    kernel = "def f(x, y):\n    return x * y.clamp(max=0).exp().to(x.dtype)\n"
+
+    assert judge.check(kernel, reference=path, **FEW).passed
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["x", "y"])
 def test_a_double_beside_a_float_keeps_its_dtype(judge, tmp_path, wide):
     made = {"x": "torch.randn(8, n)", "y": "torch.randn(8, n)"}

@@ -40,3 +40,9 @@ def test_a_file_without_end_is_refused(tmp_path):
         file.truncate(2**40)
     with pytest.raises(OSError, match=f"more than {MOST_BYTES} bytes"):
         read_regular(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path, name):
+    with pytest.raises(OSError, match="no file has such a name"):
+        read_regular(tmp_path / name)

@@ -17,8 +17,9 @@ MOST_LITERALS = 64
 
 _ROUND = (2.0, 10.0, 100.0, 1000.0)
 _FIXED = (*INDEX_KINDS, *ROW_KINDS, *MATRIX_KINDS, "sign")
-_ROUNDED = ("real", "positive", "probability", "unit", *KEPT_DTYPES)
+_ROUNDED = ("real", "positive", "negative", "probability", "unit", *KEPT_DTYPES)
 _LOWEST = {"positive": 1.0, "mask": 1.0}
+_HIGHEST = {"negative": 0.0}
 
 
 def complexity(value: float) -> tuple[Any, ...]:
@@ -89,7 +90,9 @@ def simpler(case: Case, task: Task) -> Iterator[Case]:
         tensors = [list(values) for _, values in case.literals]
         for t, i in chosen:
             kind = kinds.get(case.literals[t][0], "real")
-            tensors[t][i] = min(max(value, _LOWEST.get(kind, low), low), high)
+            tensors[t][i] = min(
+                max(value, _LOWEST.get(kind, low), low), _HIGHEST.get(kind, high), high
+            )
         names = [name for name, _ in case.literals]
         pairs = zip(names, tensors, strict=True)
         return replace(case, literals=tuple((n, tuple(v)) for n, v in pairs))

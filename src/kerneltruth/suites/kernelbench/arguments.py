@@ -13,14 +13,14 @@ from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.reference import member_name, modes_of
 from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.model import BACKWARD, CALL, PLAIN_CALL
-from kerneltruth.tasks.spec import ROW_KINDS, Argument, Attribute, Derived, TensorSpec
+from kerneltruth.tasks.spec import KEEPING_KINDS, Argument, Attribute, Derived, TensorSpec
 
 # The hidden attributes that select a case's constants, and how the model is called.
 SIZES = "_sizes"
 MODE = "_mode"
 
 _FORMS = {
-    **{kind: kind for kind in ("sign", *ROW_KINDS)},
+    **{kind: kind for kind in ("sign", *KEEPING_KINDS)},
     "symmetric": "symmetric",
     "upper": "triu",
     "lower": "tril",
@@ -147,7 +147,7 @@ def _tensor(
         )
     # Only the narrowest real numbers follow the case's dtype.
     keeps = None if described.dtype == schema.working else described.dtype
-    if keeps and facts.form not in ROW_KINDS:
+    if keeps and facts.form not in KEEPING_KINDS:
         return TensorSpec(name=name, dims=dims, kind=keeps, typical=typical)
     # A state that begins as zeros is symmetric by accident where the example is square.
     square = all(v.shape[-1:] == v.shape[-2:-1] for v in mine.values())

@@ -371,6 +371,13 @@ def test_values_stay_in_the_range_of_their_kind(kind, zero_allowed):
     assert (0.0 in offered) == zero_allowed
 
 
+def test_values_that_are_never_positive_stay_so():
+    spec = operator("N", signature="op(x[N]: negative)")
+    case = Case(task="op", dims=(("N", 2),), literals=(("x", (-1.5, -7.25)),))
+    offered = {v for c in values.simpler(case, spec) for v in c.literals[0][1]}
+    assert max(offered) == 0.0
+
+
 def test_indices_are_left_alone():
     spec = operator("N", signature="op(x[N]: index(N))")
     case = Case(task="op", dims=(("N", 2),), literals=(("x", (1.0, 0.0)),))

@@ -158,6 +158,9 @@ def test_offsets_and_permutations_are_told_from_draws(made, arranged):
         ("torch.randn(8, 15).repeat(1, 2)", "halves"),
         ("torch.randn(8, 15).repeat_interleave(2, -1)", "pairs"),
         ("torch.randn(8, 1).repeat(1, 30)", None),
+        ("torch.nn.functional.logsigmoid(torch.randn(8, 30))", "negative"),
+        ("-torch.rand(3)", None),
+        ("torch.rand(8, 30)", None),
         ("torch.randn(8, 30)", None),
     ],
 )

@@ -87,6 +87,8 @@ def input_facts(draws: Sequence[Any], integers: RandomIntegers) -> InputFacts:
         "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
         "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
         "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
+        # As logarithms of decays are, and no usual draw; positive numbers may be any draw.
+        "negative": lambda t: t.numel() >= _MANY and (t <= 0).all(),
     }
     least, most = min(float(d.min()) for d in draws), max(float(d.max()) for d in draws)
     # One number everywhere, as of a weight that was filled with ones, is no form.
@@ -110,6 +112,8 @@ def _is_arranged(values: torch.Tensor, count: int) -> bool:
 
 # Fewer integers ascend by chance; more than this times fewer squares are all different by chance.
 _FEW, _LUCK = 3, 16
+# Fewer numbers are all negative by chance.
+_MANY = 16
 
 
 def _repeats(t: torch.Tensor) -> bool:
