@@ -228,6 +228,8 @@ def fuzz(name: str, seconds: int, keep: Path) -> None:
         "-timeout=1000",
     ]
     options += ["-rss_limit_mb=0", "-seed=1", "-print_final_stats=1"]
+    # Where the fuzzer writes inputs that it finds slow.
+    options += [f"-artifact_prefix={corpus}/"]
     atheris.Setup([sys.argv[0], *options, str(corpus)], watch.one, custom_mutator=mutate)
     atheris.Fuzz()
 
