@@ -36,7 +36,7 @@ MOST_S = 0.05
 SOURCE = "def relu(x): return x"
 
 
-def applied(level: Level | None, shared: tuple[files.Rule, ...]) -> float:
+def applied(level: Level | None, shared: tuple[files.FileRule, ...]) -> float:
     """Seconds that a forked process takes to contain itself; None applies the limits alone."""
     with tempfile.TemporaryDirectory() as outside:
         reader, writer = os.pipe()
@@ -50,7 +50,9 @@ def applied(level: Level | None, shared: tuple[files.Rule, ...]) -> float:
     return float(before + child + after)
 
 
-def _guard(level: Level | None, shared: tuple[files.Rule, ...], folder: Path, writer: int) -> None:
+def _guard(
+    level: Level | None, shared: tuple[files.FileRule, ...], folder: Path, writer: int
+) -> None:
     """Do the warden's part: before the fork, and after the child's end."""
     held, group = -1, None
     alone = level == "namespaces"

@@ -2,10 +2,10 @@
 
     python benchmarks/structure.py
 
-Fails, and says where, if modules import each other in a circle, if a class has the name of another,
-if a file or a function is longer than `FILE_LINES` and `FUNCTION_LINES`, or if tests patch the
-package, or use its private names, more often than `PATCHED` and `PRIVATE` allow. `make lint` runs
-it; `house.py` counts the same.
+Fails, and says where, if modules import each other in a circle, if a name stands for several
+classes or aliases of types, if a file or a function is longer than `FILE_LINES` and
+`FUNCTION_LINES`, or if tests patch the package, or use its private names, more often than `PATCHED`
+and `PRIVATE` allow. `make lint` runs it; `house.py` counts the same.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ FILE_LINES = 400
 FUNCTION_LINES = 50
 # Files that are longer, or hold a longer function, until they are split. Declarations are data.
 LONG: frozenset[str] = frozenset()
+
+# What classes and aliases of types are named like; constants are in capitals.
+TYPE_NAME = re.compile(r"_?[A-Z][a-z]\w*")
 
 TESTS = OWN.parents[1] / "tests"
 # Where tests replace a part of the package, how often, and why nothing is injected there. What is
@@ -132,6 +135,32 @@ def classes(paths: Iterable[Path]) -> dict[str, list[str]]:
                 if isinstance(node, ast.ClassDef):
                     found[node.name].append(short(path))
     return dict(found)
+
+
+def types(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
+    """What classes and aliases of types are, by name and file; options of commands left out.
+
+    A class is its file; an alias is the type that it is another name of.
+    """
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in paths:
+        file = short(path)
+        if DECLARATIONS.search(file):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found[node.name][file] = file
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                name, meaning = ast.unparse(target), ast.unparse(node.value)
+                if TYPE_NAME.fullmatch(name) and "typer." not in meaning:
+                    found[name][file] = meaning
+    return dict(found)
+
+
+def ambiguous(known: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+    """The files of each name that stands for several types."""
+    return {name: [*files] for name, files in known.items() if len(set(files.values())) > 1}
 
 
 def too_long(path: Path) -> Iterator[str]:
@@ -245,10 +274,9 @@ def faults() -> Iterator[str]:
     known = modules()
     for group in circles(imports(known)):
         yield f"modules import each other in a circle: {', '.join(group)}"
-    twice = {name: files for name, files in classes(known.values()).items() if len(files) > 1}
-    for name, files in sorted(twice.items()):
+    for name, files in sorted(ambiguous(types(known.values())).items()):
         if name not in IDIOMS:
-            yield f"class {name} stands in {', '.join(files)}: give each thing a name of its own"
+            yield f"{name} is another type in each of {', '.join(files)}: give each its own name"
     if SOURCE == OWN:
         yield from sizes(known)
         yield from reaches_inside(known)
@@ -258,7 +286,7 @@ def main() -> int:
     found = [*faults()]
     print(
         "\n".join(found)
-        or "no circle of imports, no class name that stands twice, nothing too long, no new reach "
+        or "no circle of imports, no name of two types, nothing too long, no new reach "
         "into the package"
     )
     return 1 if found else 0

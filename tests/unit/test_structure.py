@@ -1,4 +1,4 @@
-"""The sizes that `make lint` accepts, by `benchmarks/structure.py`."""
+"""The sizes, and the names of types, that `make lint` accepts, by `benchmarks/structure.py`."""
 
 import runpy
 from pathlib import Path
@@ -55,3 +55,32 @@ def test_a_file_that_may_be_long_and_is_not_is_to_be_taken_out():
     assert list(RULES["sizes"](known, set())) == []
     (fault,) = RULES["sizes"](known, {"errors.py"})
     assert fault.startswith("errors.py: nothing in it is too long any more")
+
+
+@pytest.fixture
+def ambiguous(tmp_path):
+    def names_of(*texts):
+        rules = runpy.run_path(str(ROOT / "benchmarks" / "structure.py"))
+        rules["types"].__globals__["SOURCE"] = tmp_path
+        paths = [tmp_path / f"{number}.py" for number in range(len(texts))]
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+        return rules["ambiguous"](rules["types"](paths))
+
+    return names_of
+
+
+@pytest.mark.parametrize(
+    "other", ["class Kind: ...\n", "Kind = str | int\n", "Kind: TypeAlias = list[int]\n"]
+)
+def test_a_name_of_a_class_that_is_another_type_elsewhere_is_named(ambiguous, other):
+    assert ambiguous("class Kind: ...\n", other) == {"Kind": ["0.py", "1.py"]}
+
+
+def test_the_same_alias_may_stand_in_several_files(ambiguous):
+    assert ambiguous("Array = NDArray[Any]\n", "Array = NDArray[Any]\n") == {}
+
+
+def test_options_and_constants_are_no_types(ambiguous):
+    option = 'Kind = Annotated[str, typer.Option("--kind")]\n'
+    assert ambiguous("class Kind: ...\nKIND = 1\n", option, "KIND = 2\n") == {}

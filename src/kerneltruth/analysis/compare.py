@@ -52,7 +52,7 @@ def compare_runs(paths: Sequence[Path], only: Selection = ALL) -> CompareDocumen
         if absent:
             missing.append(MissingKernel(name=name, absent=tuple(absent)))
             continue
-        said = [_verdict(known[name]) for known in runs]
+        said = [known[name].verdict_in_words for known in runs]
         same_kind += len(set(said)) == 1
         if len({known[name].verdict for known in runs}) == 1:
             same += 1
@@ -107,10 +107,6 @@ def _about(study: Study) -> ComparedRun:
     return ComparedRun(path=run.path, device=run.device, attempts=run.attempts, contracts=contracts)
 
 
-def _verdict(result: Result) -> str:
-    return f"{result.verdict} {result.kind or ''}".strip()
-
-
 def _has_other_source(name: str, runs: Sequence[dict[str, Result]]) -> bool:
     return len({known[name].sha256 for known in runs if name in known}) > 1
 
@@ -124,7 +120,7 @@ def _edited(runs: Sequence[dict[str, Result]]) -> Iterator[EditedKernel]:
         yield EditedKernel(
             name=name,
             files=tuple(r.origin for r in found),
-            verdicts=tuple(map(_verdict, found)),
+            verdicts=tuple(r.verdict_in_words for r in found),
             became=BECAME[first, last],
         )
 

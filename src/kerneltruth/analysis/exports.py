@@ -17,8 +17,8 @@ from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.documents.records import OBLIGATIONS
 from kerneltruth.runs.files import write_whole, writing
 
-Scalar = str | int | float | bool | None
-Columns = dict[str, Sequence[Scalar]]
+CellScalar = str | int | float | bool | None
+Columns = dict[str, Sequence[CellScalar]]
 
 PARQUET_HINT = "--parquet needs pyarrow: pip install 'kerneltruth[study]'"
 
@@ -86,7 +86,7 @@ def write_csv(table: Columns, path: Path) -> None:
         write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _cells(name: str, column: Sequence[Scalar]) -> Sequence[Scalar]:
+def _cells(name: str, column: Sequence[CellScalar]) -> Sequence[CellScalar]:
     return [str(value).lower() for value in column] if name in _FLAGS else column
 
 

@@ -13,14 +13,14 @@ Leaf = None | bool | int | float | str
 Leaves = tuple[Leaf, ...]
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class PartOfLine(msgspec.Struct, frozen=True, gc=False):
     """The part of an object that analysis reads; what else it holds is skipped unseen.
 
     Versions differ in what they write: whatever may be absent may be null.
     """
 
 
-class SaidPart(Part, frozen=True):
+class SaidPart(PartOfLine, frozen=True):
     """A verdict, or a stage."""
 
     verdict: Leaf = None
@@ -31,33 +31,33 @@ class SaidPart(Part, frozen=True):
     error: Leaf = None
 
 
-class RulePart(Part, frozen=True):
+class RulePart(PartOfLine, frozen=True):
     """The rule of quantization that a wrong kernel departs from."""
 
     rule: Leaf = None
 
 
-class CasePart(Part, frozen=True):
+class CasePart(PartOfLine, frozen=True):
     """A case: analysis counts by its dtype."""
 
     dtype: Leaf = None
 
 
-class KernelPart(Part, frozen=True):
+class KernelPart(PartOfLine, frozen=True):
     """The share of own kernels: of launches in an attempt, of time in a perf stage."""
 
     own: Leaf = None
     launches: Leaf = None
 
 
-class GradedPart(Part, frozen=True):
+class GradedPart(PartOfLine, frozen=True):
     """Compared results of timed calls."""
 
     wrong: Leaves | None = None
     not_graded: Leaf = None
 
 
-class RatioPart(Part, frozen=True):
+class RatioPart(PartOfLine, frozen=True):
     """A baseline on a shape; `ratio` is its time over the candidate's."""
 
     us: Leaf = None
@@ -67,7 +67,7 @@ class RatioPart(Part, frozen=True):
     outcome: Leaf = None
 
 
-class AdvicePart(Part, frozen=True):
+class AdvicePart(PartOfLine, frozen=True):
     """How fast a shape's bytes move and its operations are done, as in `Rates`."""
 
     bytes_per_s: Leaf = None
@@ -76,20 +76,20 @@ class AdvicePart(Part, frozen=True):
     compute_share: Leaf = None
 
 
-class BinaryPart(Part, frozen=True):
+class BinaryPart(PartOfLine, frozen=True):
     """A compiled kernel."""
 
     uses: Leaves | None = None
     tensor_cores: Leaf = None
 
 
-class KernelsPart(Part, frozen=True):
+class KernelsPart(PartOfLine, frozen=True):
     """The compiled kernels of a shape."""
 
     candidate: tuple[BinaryPart, ...] | None = None
 
 
-class ShapePart(Part, frozen=True):
+class ShapePart(PartOfLine, frozen=True):
     """A candidate timed on a shape."""
 
     case: CasePart | None = None
@@ -126,7 +126,7 @@ class PerfPart(SaidPart, frozen=True):
     times_eager: Leaf = None
 
 
-class StagesPart(Part, frozen=True):
+class StagesPart(PartOfLine, frozen=True):
     """The stages that a run has."""
 
     call: SaidPart | None = None
@@ -134,7 +134,7 @@ class StagesPart(Part, frozen=True):
     perf: PerfPart | None = None
 
 
-class CountedPart(Part, frozen=True):
+class CountedPart(PartOfLine, frozen=True):
     """Counts of a dtype."""
 
     cases: int
@@ -142,7 +142,7 @@ class CountedPart(Part, frozen=True):
     failed: int
 
 
-class EndedPart(Part, frozen=True):
+class EndedPart(PartOfLine, frozen=True):
     """How an obligation ended."""
 
     status: Status
@@ -151,21 +151,21 @@ class EndedPart(Part, frozen=True):
     cases: Leaf = None
 
 
-class CandidatePart(Part, frozen=True):
+class CandidatePart(PartOfLine, frozen=True):
     """A candidate."""
 
     sha256: Leaf = None
     language: Leaf = None
 
 
-class FailurePart(Part, frozen=True):
+class FailurePart(PartOfLine, frozen=True):
     """The first failure of an attempt."""
 
     case: CasePart | None = None
     verdict: SaidPart | None = None
 
 
-class AttemptPart(Part, frozen=True):
+class AttemptPart(PartOfLine, frozen=True):
     """An attempt; lines that repeat a source have none."""
 
     task: Leaf = None
@@ -183,7 +183,7 @@ class AttemptPart(Part, frozen=True):
     torch_only: Leaf = None
 
 
-class LabelsPart(Part, frozen=True):
+class LabelsPart(PartOfLine, frozen=True):
     """Where a candidate comes from."""
 
     method: Leaf = None
@@ -192,14 +192,14 @@ class LabelsPart(Part, frozen=True):
     round: Leaf = None
 
 
-class PublishedPart(Part, frozen=True):
+class PublishedPart(PartOfLine, frozen=True):
     """The verdict of a peer that came with the source."""
 
     check: Leaf = None
     correct: Leaf = None
 
 
-class SpentPart(Part, frozen=True):
+class SpentPart(PartOfLine, frozen=True):
     """What a model's answer took."""
 
     prompt_tokens: Leaf = None
@@ -209,7 +209,7 @@ class SpentPart(Part, frozen=True):
     judge_seconds: Leaf = None
 
 
-class LinePart(Part, frozen=True):
+class LinePart(PartOfLine, frozen=True):
     """A line of `results.jsonl`; `baselines` are the peer checks of earlier versions."""
 
     key: str

@@ -36,7 +36,7 @@ from kerneltruth.runs.tasks_file import read_tasks
 # Runs of `audit` from before roles were stored name their kernels only.
 UNKNOWN_ROLE = "kernel"
 
-Kept = Literal["best", "last"]
+KeptAnswer = Literal["best", "last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Study:
     attempts: tuple[Result, ...]
     distinct: tuple[Result, ...]
     answers: tuple[Result, ...]
-    kept: Kept = "best"
+    kept: KeptAnswer = "best"
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Study:
         return self.runs[result.run].device
 
 
-def read_study(paths: Sequence[Path], *, kept: Kept = "best", only: Selection = ALL) -> Study:
+def read_study(paths: Sequence[Path], *, kept: KeptAnswer = "best", only: Selection = ALL) -> Study:
     """Read runs; the attempts that `only` selects count.
 
     Raises:
@@ -114,7 +114,7 @@ def study_of(
     runs: Sequence[AnalyzedRun],
     attempts: Sequence[Result],
     *,
-    kept: Kept = "best",
+    kept: KeptAnswer = "best",
     tasks: Mapping[str, ReferenceRecord] | None = None,
     notes: Sequence[str] = (),
 ) -> Study:
@@ -263,7 +263,7 @@ def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:
     return [tuple(sorted(chain, key=lambda r: r.round or 0)) for chain in found.values()]
 
 
-def answer_of(chain: Sequence[Result], kept: Kept = "best") -> Result:
+def answer_of(chain: Sequence[Result], kept: KeptAnswer = "best") -> Result:
     """Return the round of a chain that is its answer."""
     if kept == "last" or len(chain) == 1:
         return chain[-1]

@@ -254,6 +254,11 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
     spent: Spent = UNKNOWN_SPENT
 
     @property
+    def verdict_in_words(self) -> str:
+        """The verdict with the kind of a fault, as one line."""
+        return f"{self.verdict} {self.kind or ''}".strip()
+
+    @property
     def suite(self) -> str:
         """The suite of its task."""
         suite, slash, _ = self.task.partition("/")

@@ -28,7 +28,7 @@ from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.ranks import complexity
-from kerneltruth.analysis.reading import Kept, Study, read_study
+from kerneltruth.analysis.reading import KeptAnswer, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.selection import Selection
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
@@ -107,7 +107,7 @@ def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
         only = Selection(
             obligation=options.obligation, without_torch_only=options.without_torch_only
         )
-        study = read_study(options.runs, kept=cast(Kept, options.kept), only=only)
+        study = read_study(options.runs, kept=cast(KeptAnswer, options.kept), only=only)
         made = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
         return _exported(study, options, made)
 

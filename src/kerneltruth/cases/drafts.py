@@ -9,7 +9,7 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.fitting import fit_anywhere
 from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.scene import Draft, Scene
-from kerneltruth.cases.shapes import Axis, Device, Sizes
+from kerneltruth.cases.shapes import Axis, Device, DimSizes
 from kerneltruth.cases.singles import Single, grouped, singles_of
 from kerneltruth.tasks.spec import Scalar, Task
 
@@ -22,7 +22,7 @@ _WINDOW = 5
 MANY_SINGLES = 6
 
 
-def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
+def _ordinary(scene: Scene, k: int, *purpose: str) -> DimSizes:
     """Choose odd sizes up to the cap, and few rows.
 
     The `default` strategy spreads them evenly over the octaves. Other strategies are not about
@@ -87,7 +87,7 @@ def _boundary(scene: Scene, k: int) -> Draft | None:
     )
 
 
-def _large(scene: Scene, large: tuple[Sizes, ...], turn: int) -> Draft:
+def _large(scene: Scene, large: tuple[DimSizes, ...], turn: int) -> Draft:
     """Make a dim long; half precision and one sign first, where long sums go wrong."""
     sizes = large[turn % len(large)]
     keep = max(sizes, key=lambda s: sizes[s])
@@ -199,7 +199,7 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
     )
 
 
-def _of_several_windows(task: Task, sizes: Sizes) -> Sizes:
+def _of_several_windows(task: Task, sizes: DimSizes) -> DimSizes:
     """Use small windows, and images that hold several of them.
 
     A window as large as the image sums all its elements. That hides a wrong order if image and
@@ -337,7 +337,7 @@ def _attributes(scene: Scene, k: int) -> Draft | None:
 def _empty(scene: Scene, k: int) -> Draft | None:
     """Use all dims 1, then each dim 0 and each dim 1 in turn, the others ordinary."""
     ones = {a.symbol: a.low for a in scene.axes}
-    variants: list[tuple[Sizes, str | None]] = [(ones, None)]
+    variants: list[tuple[DimSizes, str | None]] = [(ones, None)]
     for axis in scene.axes:
         if axis.low == 1:
             variants.append(({axis.symbol: 1}, axis.symbol))

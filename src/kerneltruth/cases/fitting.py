@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kerneltruth.cases import shapes
-from kerneltruth.cases.shapes import Axis, Device, Settings, Sizes
+from kerneltruth.cases.shapes import AttributeSettings, Axis, Device, DimSizes
 from kerneltruth.tasks.spec import Task
 
 
@@ -11,13 +11,13 @@ def fit(
     task: Task,
     axes: tuple[Axis, ...],
     device: Device,
-    sizes: Sizes,
-    settings: Settings,
+    sizes: DimSizes,
+    settings: AttributeSettings,
     *,
     keep: str | None = None,
     exact: bool = False,
     odd: bool = True,
-) -> Sizes | None:
+) -> DimSizes | None:
     """Return sizes near the given ones that the task allows with these attributes, or None.
 
     Args:
@@ -31,7 +31,7 @@ def fit(
         odd: whether they are shrunk to odd sizes.
     """
 
-    def affordable(s: Sizes) -> bool:
+    def affordable(s: DimSizes) -> bool:
         return shapes.within(task, axes, s, settings, shapes.LIMITS[device])
 
     if 0 in sizes.values():
@@ -45,7 +45,9 @@ def fit(
     return shapes.repair(task, axes, sizes, settings, keep)
 
 
-def _emptied(task: Task, fitted: Sizes | None, sizes: Sizes, settings: Settings) -> Sizes | None:
+def _emptied(
+    task: Task, fitted: DimSizes | None, sizes: DimSizes, settings: AttributeSettings
+) -> DimSizes | None:
     """Return the fitted sizes with the requested dims of 0; None if the task has no such case."""
     if fitted is None:
         return None
@@ -54,8 +56,8 @@ def _emptied(task: Task, fitted: Sizes | None, sizes: Sizes, settings: Settings)
 
 
 def fit_anywhere(
-    task: Task, axes: tuple[Axis, ...], device: Device, settings: Settings
-) -> Sizes | None:
+    task: Task, axes: tuple[Axis, ...], device: Device, settings: AttributeSettings
+) -> DimSizes | None:
     """Return sizes at which the attributes have a meaning: ordinary ones, else some larger ones."""
     for size, rows in ((17, 17), (9, 2), (17, 1)):
         sizes = {

@@ -12,7 +12,7 @@ from kerneltruth.documents.case import Case, Domain
 from kerneltruth.tasks.arguments import PARTS, alike
 from kerneltruth.tasks.spec import Scalar, Task, evaluate
 
-Kind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]
+PromiseKind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Promise:
         value: of an attribute: the value; of an absent tensor: the dtype.
     """
 
-    kind: Kind
+    kind: PromiseKind
     name: str = ""
     value: Scalar = None
 

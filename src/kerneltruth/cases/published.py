@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kerneltruth.cases import shapes
 from kerneltruth.cases.fitting import fit
 from kerneltruth.cases.materialize import benchmark_case
-from kerneltruth.cases.shapes import Device, Sizes
+from kerneltruth.cases.shapes import Device, DimSizes
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import Scalar, Task
@@ -67,7 +67,7 @@ def smaller_cases(task: Task, case: Case) -> tuple[Case, ...]:
     return tuple(by_count[n] for n in chosen)
 
 
-def _halved_in_turn(own: Sizes, rows: Collection[str]) -> Iterator[Sizes]:
+def _halved_in_turn(own: DimSizes, rows: Collection[str]) -> Iterator[DimSizes]:
     """Yield the sizes with one dim halved after the other: those in `rows`, then the largest."""
     sizes = dict(own)
     while any(n > 1 for n in sizes.values()):
@@ -100,7 +100,7 @@ def _affordable(task: Task, case: Case, device: Device) -> dict[str, int] | None
     """Return the benchmark's sizes, each halved only until one case is affordable."""
     own, settings, axes = case.sizes, case.settings, shapes.axes(task, device)
 
-    def allowed(sizes: Sizes) -> bool:
+    def allowed(sizes: DimSizes) -> bool:
         limits = shapes.PUBLISHED_LIMITS[device]
         affordable = shapes.within(task, axes, sizes, settings, limits)
         return affordable and not shapes.violations(task, sizes, settings)
@@ -111,17 +111,17 @@ def _affordable(task: Task, case: Case, device: Device) -> dict[str, int] | None
     return _grown(max(known, key=_extent), own, allowed) if known else None
 
 
-def _halvings(own: Sizes) -> Iterator[Sizes]:
+def _halvings(own: DimSizes) -> Iterator[DimSizes]:
     """Yield the sizes, and all of them halved as often as the largest one can be."""
     for times in range(max(own.values(), default=1).bit_length()):
         yield {symbol: max(n >> times, 1) for symbol, n in own.items()}
 
 
-def _extent(sizes: Sizes) -> int:
+def _extent(sizes: DimSizes) -> int:
     return prod(sizes.values())
 
 
-def _grown(sizes: Sizes, own: Sizes, allowed: Callable[[Sizes], bool]) -> Sizes:
+def _grown(sizes: DimSizes, own: DimSizes, allowed: Callable[[DimSizes], bool]) -> DimSizes:
     """Undo halvings while the result is allowed, starting with the dim that lost the most."""
     while True:
         shrunk = sorted((s for s in own if sizes[s] < own[s]), key=lambda s: sizes[s] / own[s])

@@ -21,7 +21,7 @@ from kerneltruth.cases.philox import Stream
 from kerneltruth.documents.case import Domain
 from kerneltruth.errors import InternalError
 
-Draw = Callable[[int, int, str, Stream], Tensor]
+DrawValues = Callable[[int, int, str, Stream], Tensor]
 Focus = Literal["all", "data", "first", "bias"]
 
 # Where exp, or a formula made of it, overflows or vanishes: 9.7 and 11.09 in fp16 (cosh-like
@@ -53,7 +53,7 @@ class Recipe:
     """
 
     summary: str
-    draw: Draw
+    draw: DrawValues
     _: KW_ONLY
     domain: Domain = "core"
     amplitude: float = 10.0
@@ -83,7 +83,7 @@ def some_rows(rows: int, rng: Stream) -> Tensor:
     return chosen.unsqueeze(1)
 
 
-def _between(low: float, high: float) -> Draw:
+def _between(low: float, high: float) -> DrawValues:
     """Draw uniformly from [low, high)."""
 
     def draw(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
@@ -93,7 +93,7 @@ def _between(low: float, high: float) -> Draw:
     return draw
 
 
-def _constant(value: float) -> Draw:
+def _constant(value: float) -> DrawValues:
     def draw(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
         del dtype
         return torch.full((rows, columns), value, dtype=torch.float64, device=rng.device)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kerneltruth.cases.philox import derive
-from kerneltruth.cases.shapes import Axis, Device, Sizes
+from kerneltruth.cases.shapes import Axis, Device, DimSizes
 from kerneltruth.cases.singles import Single
 from kerneltruth.tasks.spec import Scalar, Task
 
@@ -52,7 +52,7 @@ class Draft:
     sizes are never shrunk; others are, to odd sizes or by halves.
     """
 
-    sizes: Sizes
+    sizes: DimSizes
     keep: str | None = None
     recipe: str = "uniform"
     layout: str = "contiguous"

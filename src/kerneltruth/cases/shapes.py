@@ -15,15 +15,15 @@ from typing import Literal
 from kerneltruth.tasks.spec import INDEX_KINDS, Dim, Scalar, Task, TensorSpec, evaluate
 
 Device = Literal["cpu", "cuda"]
-Sizes = dict[str, int]
-Settings = Mapping[str, Scalar]
+DimSizes = dict[str, int]
+AttributeSettings = Mapping[str, Scalar]
 
 PUBLISHED = (1025, 3, 256, 7, 1)
 AROUND_POWERS = (2, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 511, 513, 1023, 1024)
 POWERS = (256, 64, 16, 128, 32, 1024, 8, 512, 4, 2, 1)
 FEW = (3, 2, 5, 4, 6, 7)
 
-Kind = Literal["batch", "inner", "wide", "deep", "contracted"]
+AxisKind = Literal["batch", "inner", "wide", "deep", "contracted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Axis:
     """
 
     symbol: str
-    kind: Kind
+    kind: AxisKind
     low: int
     cap: int
     may_be_empty: bool
@@ -81,7 +81,7 @@ _CAPS: dict[Device, dict[str, int]] = {
         "deeper": 65,
     },
 }
-_BLOCKS: dict[Kind, tuple[int, ...]] = {
+_BLOCKS: dict[AxisKind, tuple[int, ...]] = {
     "batch": (4, 2),
     "inner": (32, 64, 16, 128),
     "wide": (128, 1024, 256, 64, 512),
@@ -113,7 +113,7 @@ def axes(task: Task, device: Device) -> tuple[Axis, ...]:
     return tuple(found)
 
 
-def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
+def _kind(task: Task, dim: Dim) -> tuple[AxisKind, str]:
     """Return the axis kind of a dim, and the name of its cap."""
     word = re.compile(rf"\b{re.escape(dim.symbol)}\b")
     places = [
@@ -197,7 +197,7 @@ def reach(axis: Axis, task: Task, device: Device) -> int:
     return min(most + 1, task.dim(axis.symbol).most or most + 1)
 
 
-def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator[Sizes]:
+def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator[DimSizes]:
     """Return sizes beyond the ordinary, one dim at a time: a grid or loop may be too short."""
     small = {a.symbol: min(max(3, a.low), a.cap) for a in found}
     cuda = device == "cuda"
@@ -219,7 +219,11 @@ def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator
 
 
 def within(
-    task: Task, found: tuple[Axis, ...], sizes: Sizes, settings: Settings, limits: SizeLimits
+    task: Task,
+    found: tuple[Axis, ...],
+    sizes: DimSizes,
+    settings: AttributeSettings,
+    limits: SizeLimits,
 ) -> bool:
     """Return whether a case of these sizes costs no more than the limits allow."""
     batch = {a.symbol for a in found if a.kind == "batch"}
@@ -243,13 +247,13 @@ def within(
 
 
 def shrink(
-    sizes: Sizes,
+    sizes: DimSizes,
     found: tuple[Axis, ...],
     keep: str | None,
-    fits: Callable[[Sizes], bool],
+    fits: Callable[[DimSizes], bool],
     *,
     odd: bool = True,
-) -> Sizes:
+) -> DimSizes:
     """Halve the largest dims (to odd sizes) until the case fits; `keep` stays as it is."""
     sizes = dict(sizes)
     movable = [a for a in found if a.symbol != keep]
@@ -263,7 +267,7 @@ def shrink(
 
 
 def _shape(
-    task: Task, spec: TensorSpec, sizes: Sizes, settings: Settings
+    task: Task, spec: TensorSpec, sizes: DimSizes, settings: AttributeSettings
 ) -> tuple[int, ...] | None:
     try:
         return task.shape(spec, sizes, settings)
@@ -271,7 +275,9 @@ def _shape(
         return None
 
 
-def violations(task: Task, sizes: Sizes, settings: Settings, *, empty: bool = False) -> int:
+def violations(
+    task: Task, sizes: DimSizes, settings: AttributeSettings, *, empty: bool = False
+) -> int:
     """Count the rules of the task that the sizes break; empty tensors count unless `empty`."""
     scope = task.scope(sizes, settings)
     broken = 0
@@ -297,8 +303,12 @@ def violations(task: Task, sizes: Sizes, settings: Settings, *, empty: bool = Fa
 
 
 def repair(
-    task: Task, found: tuple[Axis, ...], sizes: Sizes, settings: Settings, keep: str | None
-) -> Sizes | None:
+    task: Task,
+    found: tuple[Axis, ...],
+    sizes: DimSizes,
+    settings: AttributeSettings,
+    keep: str | None,
+) -> DimSizes | None:
     """Return the nearest allowed sizes, found by moving one dim at a time, or None.
 
     `keep` moves only when no other dim helps.
@@ -326,7 +336,7 @@ def repair(
     return None
 
 
-def _nearby(axis: Axis, sizes: Sizes) -> tuple[int, ...]:
+def _nearby(axis: Axis, sizes: DimSizes) -> tuple[int, ...]:
     n = sizes[axis.symbol]
     steps = [n + d for d in (1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8, -8)]
     candidates = [*steps, *sizes.values(), *POWERS, axis.low]

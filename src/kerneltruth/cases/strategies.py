@@ -21,7 +21,7 @@ from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
 from kerneltruth.cases.promised import domain_of, why_untried
 from kerneltruth.cases.scene import Draft, Scene
-from kerneltruth.cases.shapes import Device, Sizes
+from kerneltruth.cases.shapes import Device, DimSizes
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.spec import Scalar, Task
@@ -70,7 +70,7 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
     return replace(case, domain=domain)
 
 
-def _fitted(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> Sizes | None:
+def _fitted(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> DimSizes | None:
     return fit(
         scene.task,
         scene.axes,

@@ -13,7 +13,7 @@ from kerneltruth.errors import InternalError
 
 Domain = Literal["core", "extended"]
 # Numbers in a tuple are sizes, or factors.
-Attribute = None | bool | int | float | str | tuple[Number, ...]
+AttributeValue = None | bool | int | float | str | tuple[Number, ...]
 # The names of a model's weights, which are absent all together.
 _WEIGHTS = "weights."
 
@@ -38,7 +38,7 @@ class Case(Model, frozen=True, kw_only=True):
 
     task: str
     dims: tuple[tuple[str, int], ...]
-    attributes: tuple[tuple[str, Attribute], ...] = ()
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
     dtype: str = "float32"
     layout: str = "contiguous"
     recipe: str = "uniform"
@@ -66,7 +66,7 @@ class Case(Model, frozen=True, kw_only=True):
         return dict(self.dims)
 
     @property
-    def settings(self) -> dict[str, Attribute]:
+    def settings(self) -> dict[str, AttributeValue]:
         """Attributes as a dict."""
         return dict(self.attributes)
 
@@ -97,7 +97,7 @@ class Case(Model, frozen=True, kw_only=True):
         dims = tuple((s, sizes.get(s, n)) for s, n in self.dims)
         return replace(self, dims=dims, literals=())
 
-    def with_attributes(self, **values: Attribute) -> Case:
+    def with_attributes(self, **values: AttributeValue) -> Case:
         """Return the case with other attribute values."""
         return replace(self, attributes=tuple((n, values.get(n, v)) for n, v in self.attributes))
 
@@ -114,5 +114,5 @@ class Case(Model, frozen=True, kw_only=True):
         return " ".join(words)
 
 
-def _read(value: Attribute) -> Attribute:
+def _read(value: AttributeValue) -> AttributeValue:
     return NON_FINITE.get(value, value) if isinstance(value, str) else value

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kerneltruth.documents.case import Attribute
+from kerneltruth.documents.case import AttributeValue
 from kerneltruth.documents.contracts import ContractText
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 
@@ -72,11 +72,11 @@ class TaskFacts(Model, frozen=True, kw_only=True):
     promises: tuple[str, ...]
     not_tried: dict[str, str]
     dims: dict[str, TaskDim]
-    attributes: dict[str, tuple[Attribute, ...]]
+    attributes: dict[str, tuple[AttributeValue, ...]]
     constraints: tuple[str, ...]
     outputs: tuple[TaskOutput, ...]
     flops: str | None
-    perf: tuple[dict[str, Attribute], ...]
+    perf: tuple[dict[str, AttributeValue], ...]
     description: str
     unrefereeable: str | None
     contract: ContractFacts | UnsetType = UNSET

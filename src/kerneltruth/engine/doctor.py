@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -15,6 +14,7 @@ from kerneltruth.engine.devices import TARGETS, cuda_devices, device_name, drive
 from kerneltruth.runner.containment import LEVELS, Level, cgroups, levels
 from kerneltruth.runner.device_memory import why_not
 from kerneltruth.runner.interpreter.versions import FIRST, LAST_TESTED, WINDOW, number
+from kerneltruth.runs.findings import installed_version
 
 _LIBRARIES = (
     "torch",
@@ -39,18 +39,10 @@ _KEPT = "inputs, guard bands and results in memory of the judge, on the device t
 _LEFT_OPEN = "what a candidate does within its own process, and how much of the machine it takes"
 
 
-def installed(name: str) -> str | None:
-    """Return the version of a library, if it is installed."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def examine(
     *,
     count: int | None = None,
-    version: Callable[[str], str | None] = installed,
+    version: Callable[[str], str | None] = installed_version,
     offered: Callable[[], levels.OfferedLevel] = levels.offered,
     unkept: Callable[[str], str | None] = why_not,
 ) -> DoctorDocument:

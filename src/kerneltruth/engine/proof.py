@@ -36,7 +36,7 @@ _CASES = 40
 # Channels come in groups, and sizes in factors of 2 and 3.
 _STEPS = (1, 2, 3, 4, 6, 8, 9)
 _REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, ArithmeticError)
-Result = tuple[torch.Tensor, ...]
+OutputTensors = tuple[torch.Tensor, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,7 +228,7 @@ def _some(task: Task) -> Iterator[Case]:
     yield from generate(task, seed=0, count=_CASES, dtypes=task.dtypes[:1])
 
 
-def _result(task: Task, case: Case, cut: Case | None = None) -> Result | None:
+def _result(task: Task, case: Case, cut: Case | None = None) -> OutputTensors | None:
     """Return the reference's result, or None if the operator or the task rejects the case.
 
     Inputs are cut to the shapes of `cut`, a smaller case.
@@ -272,7 +272,7 @@ def _counts(task: Task, case: Case, symbol: str) -> bool:
     return False
 
 
-def _equal(one: Result, other: Result) -> bool:
+def _equal(one: OutputTensors, other: OutputTensors) -> bool:
     return len(one) == len(other) and all(
         a.shape == b.shape and torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
         for a, b in zip(one, other, strict=True)

@@ -20,13 +20,13 @@ from kerneltruth.runner.host import Runner
 
 # Give up a request after this many deaths of its judge.
 TRIES = 2
-Answer: TypeAlias = Judged | TimeDocument | Exception
+ServiceAnswer: TypeAlias = Judged | TimeDocument | Exception
 AnyJudge: TypeAlias = JudgeProcess[NumberedRequest, Judged | TimeDocument]
 # What a judge runs for a request: the request, and a function that tells its progress.
-Work: TypeAlias = Callable[[NumberedRequest, Callable[[object], None]], Judged | TimeDocument]
+JudgeWork: TypeAlias = Callable[[NumberedRequest, Callable[[object], None]], Judged | TimeDocument]
 
 
-def _service_judge(runner: Runner, judges: int) -> Work:
+def _service_judge(runner: Runner, judges: int) -> JudgeWork:
     from kerneltruth.engine.service_judge import ServiceJudge
 
     return ServiceJudge(runner, judges)
@@ -36,7 +36,7 @@ class _Lane:
     """A device, and the judges that share it."""
 
     def __init__(
-        self, runner: Runner, workers: int | None, new_work: Callable[[Runner, int], Work]
+        self, runner: Runner, workers: int | None, new_work: Callable[[Runner, int], JudgeWork]
     ) -> None:
         self.runner = runner
         self._new_work = new_work
@@ -97,8 +97,8 @@ class JudgeService:
         *,
         workers: int | None,
         targets: tuple[str, ...],
-        tell: Callable[[int, Answer], None],
-        new_work: Callable[[Runner, int], Work] = _service_judge,
+        tell: Callable[[int, ServiceAnswer], None],
+        new_work: Callable[[Runner, int], JudgeWork] = _service_judge,
     ) -> None:
         """Choose the devices; nothing is started yet.
 
@@ -188,7 +188,7 @@ class JudgeService:
         from kerneltruth.engine.service_judge import not_judged
 
         reason = f"the judge process died twice (exit code {code})"
-        lost: Answer = EnvironmentFault(reason)
+        lost: ServiceAnswer = EnvironmentFault(reason)
         if isinstance(job.request, CheckRequest):
             lost = not_judged(job.request, Infra(reason=reason))
         self._tell(job.number, lost)

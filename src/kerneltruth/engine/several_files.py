@@ -28,7 +28,7 @@ from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.catalog import opened
 from kerneltruth.suites.reading import is_passed_over
 
-Ended = CheckDocument | RefusedFile
+FileResult = CheckDocument | RefusedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,10 @@ def judge_files(request: ChecksRequest, runner: Runner, start: float) -> Events[
 
 def _judged_in(
     store: RunStore[ResultLine] | None, found: list[FileToJudge | RefusedFile], evaluator: Evaluator
-) -> Generator[Step, None, list[Ended]]:
-    ended: list[Ended] = []
+) -> Generator[Step, None, list[FileResult]]:
+    ended: list[FileResult] = []
     for file in found:
-        result: Ended
+        result: FileResult
         if isinstance(file, RefusedFile):
             path, result = file.path, file
         else:
@@ -148,7 +148,7 @@ def _file(file: Path, each: CheckRequest, evaluator: Evaluator) -> FileToJudge |
     return FileToJudge(options=options, job=replace(job, name=str(options.file)))
 
 
-def _document(ended: list[Ended], start: float, run: Path | None) -> ChecksDocument:
+def _document(ended: list[FileResult], start: float, run: Path | None) -> ChecksDocument:
     checks = tuple(each for each in ended if isinstance(each, CheckDocument))
     refused = tuple(each for each in ended if isinstance(each, RefusedFile))
     passed = sum(each.passed for each in checks)

@@ -15,7 +15,7 @@ from kerneltruth.generate.transcript import Exchange, Transcript
 from kerneltruth.generate.turns import Turn, best_of
 from kerneltruth.suites.generations import ANSWERS
 
-Chain = tuple[str, int]
+ChainKey = tuple[str, int]
 N = TypeVar("N", int, float)
 
 
@@ -41,7 +41,7 @@ def publish_answers(
     prices: Prices | None,
 ) -> None:
     """Write what `run` reads: all answers, and separately the best one of each chain."""
-    chains: dict[Chain, list[Exchange]] = {}
+    chains: dict[ChainKey, list[Exchange]] = {}
     for exchange in transcript.exchanges():
         chains.setdefault((exchange.task, exchange.sample), []).append(exchange)
 

@@ -13,7 +13,7 @@ from kerneltruth.generate.prompts import Prompts
 from kerneltruth.tasks.arguments import (
     INDEX_KINDS,
     KINDS,
-    Argument,
+    ArgumentSpec,
     Attribute,
     Derived,
     Output,
@@ -75,7 +75,7 @@ def _parameters(task: Task) -> dict[str, str | None]:
     return dict(reversed(found.items()))
 
 
-def _default(argument: Argument | None) -> str | None:
+def _default(argument: ArgumentSpec | None) -> str | None:
     match argument:
         case Attribute(default=default):
             return repr(default)
@@ -113,7 +113,7 @@ def _names(expression: str) -> set[str]:
     return set(re.findall(r"\w+", expression))
 
 
-def _tensor(spec: Argument, hidden: frozenset[str]) -> str:
+def _tensor(spec: ArgumentSpec, hidden: frozenset[str]) -> str:
     assert isinstance(spec, TensorSpec)
     shape = ", ".join(spec.usual) + ("," if len(spec.usual) == 1 else "")
     words = f"tensor of shape ({shape})"

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 from kerneltruth.documents.model import Json
 from kerneltruth.errors import InternalError
 
-Role = Literal["system", "user", "assistant"]
-Scope = Literal["call", "request", "endpoint", "chain"]
+ChatRole = Literal["system", "user", "assistant"]
+FailureScope = Literal["call", "request", "endpoint", "chain"]
 Part = Literal["answer", "diagnosis"]
 
 
@@ -18,7 +18,7 @@ Part = Literal["answer", "diagnosis"]
 class Message:
     """One message of a conversation."""
 
-    role: Role
+    role: ChatRole
     content: str
 
 
@@ -105,7 +105,7 @@ class ApiError:
         wait_s: the pause that the endpoint asks for.
     """
 
-    scope: Scope
+    scope: FailureScope
     detail: str
     wait_s: float | None = None
 

@@ -22,7 +22,7 @@ from kerneltruth.documents.model import model_of
 from kerneltruth.engine.requests import CASES, Step
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.generate.account import Budget
-from kerneltruth.generate.answers import Chain, publish_answers, refinement
+from kerneltruth.generate.answers import ChainKey, publish_answers, refinement
 from kerneltruth.generate.assignments import briefs_of, keys_for
 from kerneltruth.generate.cache import AnswerCache
 from kerneltruth.generate.chat import ApiError, ChatModel, Reply, Request, Sampling
@@ -162,7 +162,7 @@ class _Generation:
         self._reviewer = reviewer
         self._prices = options.prices
         # Chains that this command cannot continue, with reasons.
-        self._left: dict[Chain, str] = {}
+        self._left: dict[ChainKey, str] = {}
         self._not_asked: Counter[str] = Counter()
         calling = options.calling
         self._budget = Budget(options.limits, transcript.account)
@@ -198,7 +198,7 @@ class _Generation:
                     yield from self._review(self._reviewer)
                 return
 
-    def _turns(self, chain: Chain) -> list[Turn]:
+    def _turns(self, chain: ChainKey) -> list[Turn]:
         task, sample = chain
         turns: list[Turn] = []
         while (reply := self._transcript.reply(task, sample, len(turns))) is not None:
@@ -209,7 +209,7 @@ class _Generation:
             )
         return turns
 
-    def _next(self, chain: Chain) -> Request | None:
+    def _next(self, chain: ChainKey) -> Request | None:
         if chain in self._left:
             return None
         task, sample = chain

@@ -14,19 +14,19 @@ from typing import Any, get_args
 
 from kerneltruth.documents.model import parse
 from kerneltruth.errors import UserError
-from kerneltruth.generate.chat import ApiError, Part, Reply, Request, Scope
+from kerneltruth.generate.chat import ApiError, FailureScope, Part, Reply, Request
 from kerneltruth.generate.transcript import TRANSCRIPT
 
 PREFIX = "replay:"
 
 
-Place = tuple[str, int, int, Part]
+ReplyPlace = tuple[str, int, int, Part]
 
 
 class Recording:
     """A model whose answers were recorded; deterministic, and free."""
 
-    def __init__(self, replies: Mapping[Place, Reply], label: str) -> None:
+    def __init__(self, replies: Mapping[ReplyPlace, Reply], label: str) -> None:
         self._replies = dict(replies)
         self._label = label
 
@@ -48,7 +48,7 @@ class Recording:
                 return reply
         # A chain that was recorded to its end has no further reply.
         begun = request.round or request.part != "answer"
-        scope: Scope = "chain" if begun else "request"
+        scope: FailureScope = "chain" if begun else "request"
         return ApiError(scope=scope, detail=f"no reply is recorded for {request.key}")
 
     async def close(self) -> None:
@@ -69,7 +69,7 @@ def read_recording(path: Path) -> Recording:
         raise UserError(
             f"--model {PREFIX}{path}: cannot read {file}: {reason}; name a file of recorded replies"
         ) from error
-    replies: dict[Place, Reply] = {}
+    replies: dict[ReplyPlace, Reply] = {}
     labels: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -103,7 +103,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
     return data
 
 
-def _reply(data: Mapping[str, Any], where: str, part: Part) -> tuple[Place, Reply]:
+def _reply(data: Mapping[str, Any], where: str, part: Part) -> tuple[ReplyPlace, Reply]:
     said = data.get("reply", data)
     task, sample, turn = data.get("task"), data.get("sample", 0), data.get("round", 0)
     named = isinstance(task, str) and task.strip()

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType, structs
 from kerneltruth.documents.model import Json, Stored, parse
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
-from kerneltruth.generate.chat import Message, Part, Reply, Scope, byte_count
+from kerneltruth.generate.chat import FailureScope, Message, Part, Reply, byte_count
 from kerneltruth.generate.request_pool import Sent
 from kerneltruth.generate.review import Review
 from kerneltruth.runs.ledger import Ledger
@@ -31,7 +31,7 @@ TRANSCRIPT = "exchanges.jsonl"
 class FailedCall(Stored, frozen=True, kw_only=True):
     """Why a request brought no answer."""
 
-    scope: Scope
+    scope: FailureScope
     detail: str
 
 

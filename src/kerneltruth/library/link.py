@@ -23,13 +23,13 @@ from typing import IO, Any
 from kerneltruth.documents.model import dumps
 from kerneltruth.errors import EnvironmentFault, InternalError, KernelTruthError, UserError
 from kerneltruth.library.messages import (
-    Answer,
     Ask,
     Cancel,
     Checked,
     CheckMessage,
     QuestionRefused,
     Ready,
+    ServerAnswer,
     Settings,
     Timed,
     TimeMessage,
@@ -160,7 +160,7 @@ class ServerLink:
             if self._completed(answer):
                 return
 
-    def _completed(self, answer: Answer) -> bool:
+    def _completed(self, answer: ServerAnswer) -> bool:
         """Complete a future; return whether it was the last one."""
         number = getattr(answer, "number", None)
         with self._lock:
@@ -204,7 +204,7 @@ class ServerLink:
         return "it said nothing"
 
 
-def _complete(future: Future[Checked | Timed], answer: Answer) -> None:
+def _complete(future: Future[Checked | Timed], answer: ServerAnswer) -> None:
     # The caller may have cancelled it meanwhile.
     with contextlib.suppress(InvalidStateError):
         if isinstance(answer, QuestionRefused):

@@ -108,10 +108,10 @@ class QuestionRefused(Model, frozen=True, kw_only=True, tag="refused"):
 
 
 Question: TypeAlias = Ask | Cancel
-Answer: TypeAlias = Ready | Checked | Timed | QuestionRefused
+ServerAnswer: TypeAlias = Ready | Checked | Timed | QuestionRefused
 
 
-def encoded(message: Question | Answer) -> bytes:
+def encoded(message: Question | ServerAnswer) -> bytes:
     """Return a message as bytes."""
     return dumps(message).encode()
 
@@ -127,7 +127,7 @@ def question_in(data: bytes) -> Question:
     return found
 
 
-def answer_in(data: bytes) -> Answer:
+def answer_in(data: bytes) -> ServerAnswer:
     """Read an answer."""
-    found: Answer = parse(Ready | Checked | Timed | QuestionRefused, json.loads(data))  # type: ignore[arg-type]
+    found: ServerAnswer = parse(Ready | Checked | Timed | QuestionRefused, json.loads(data))  # type: ignore[arg-type]
     return found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_S = 86_400.0
 MOST_CASES = 10**6
 # The name of an argument, its value, and the least and the most of it.
-Limit: TypeAlias = tuple[str, float | None, tuple[float, float]]
+ArgumentRange: TypeAlias = tuple[str, float | None, tuple[float, float]]
 
 
 class CheckOptions(TypedDict, total=False):
@@ -143,7 +143,7 @@ def require_valid(message: CheckMessage | TimeMessage) -> None:
     except TypeError as error:
         raise UserError(f"{called}: {error}; give text, numbers and paths") from error
     if isinstance(message, TimeMessage):
-        limits: tuple[Limit, ...] = (("budget", message.budget_s, (0, MOST_S)),)
+        limits: tuple[ArgumentRange, ...] = (("budget", message.budget_s, (0, MOST_S)),)
     else:
         limits = (("cases", message.cases, (1, MOST_CASES)), ("seed", message.seed, (0, 2**64 - 1)))
     for name, value, (least, most) in (*limits, ("timeout", message.deadline_s, (0.1, MOST_S))):

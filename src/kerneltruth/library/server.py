@@ -18,7 +18,7 @@ from msgspec import structs
 
 from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.engine.requests import CheckRequest, Judged, TimeRequest
-from kerneltruth.engine.service import Answer, JudgeService
+from kerneltruth.engine.service import JudgeService, ServiceAnswer
 from kerneltruth.errors import EnvironmentFault, KernelTruthError, UserError
 from kerneltruth.library.messages import (
     Ask,
@@ -109,7 +109,7 @@ def _usual_signals() -> None:
         signal.signal(name, signal.SIG_DFL)
 
 
-def message_of(number: int | None, answer: Answer) -> Checked | Timed | QuestionRefused:
+def message_of(number: int | None, answer: ServiceAnswer) -> Checked | Timed | QuestionRefused:
     """Return the message that an answer becomes."""
     match answer:
         case Judged(document=document, findings=findings, script=script):

@@ -22,10 +22,10 @@ from kerneltruth.library.report import Report, report_of
 if TYPE_CHECKING:
     import asyncio
 
-Ask = Callable[[Source], Future[Checked | Timed]]
+SendSource = Callable[[Source], Future[Checked | Timed]]
 
 
-def streamed(candidates: Iterable[Judgeable], ahead: int, ask: Ask) -> Iterator[Report]:
+def streamed(candidates: Iterable[Judgeable], ahead: int, ask: SendSource) -> Iterator[Report]:
     """Yield reports as they end; closing the iterator cancels what is open.
 
     Args:
@@ -54,7 +54,7 @@ def streamed(candidates: Iterable[Judgeable], ahead: int, ask: Ask) -> Iterator[
 
 
 def astreamed(
-    candidates: Iterable[Judgeable] | AsyncIterable[Judgeable], ahead: int, ask: Ask
+    candidates: Iterable[Judgeable] | AsyncIterable[Judgeable], ahead: int, ask: SendSource
 ) -> AsyncGenerator[Report, None]:
     """Yield reports as they end, for `async for`; arguments as for `streamed`."""
     return _AsyncStream(candidates, ahead, ask).reports()
@@ -64,7 +64,10 @@ class _AsyncStream:
     """Open questions, and the next candidate on its way."""
 
     def __init__(
-        self, candidates: Iterable[Judgeable] | AsyncIterable[Judgeable], ahead: int, ask: Ask
+        self,
+        candidates: Iterable[Judgeable] | AsyncIterable[Judgeable],
+        ahead: int,
+        ask: SendSource,
     ) -> None:
         self._candidates = _each(candidates)
         self._ahead = ahead

@@ -64,12 +64,12 @@ def implementations(
     """
     working = PARTS.get(working, working)
     inner = compute_dtype(working)
-    plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
+    plain = _attempt(task, cast(tensors, DTYPES[inner]), scalars)
     if plain is not None:
         outputs = _round(task.promised_outputs(scalars, tensors), plain, working)
         yield Implementation(name=inner, outputs=outputs, settles=True)
     if inner != working:
-        narrow = _attempt(task, cast(task, tensors, DTYPES[working]), scalars)
+        narrow = _attempt(task, cast(tensors, DTYPES[working]), scalars)
         if narrow is not None:
             outputs = _widen(narrow)
             yield Implementation(name=working, outputs=outputs, settles=task.as_written)
@@ -94,7 +94,7 @@ def _column_by_column(
     task: Task, working: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
     """The reference in a narrow dtype on column-major inputs: PyTorch may sum in it there."""
-    given = cast(task, tensors, DTYPES[working])
+    given = cast(tensors, DTYPES[working])
     turned = {n: t if t is None or t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
     outputs = _attempt(task, turned, scalars)
     if outputs is not None:
@@ -106,7 +106,7 @@ def _narrowed(
 ) -> Iterator[Implementation]:
     """The reference in float32, with each step rounded stochastically to the narrow dtype."""
     for i, formula in enumerate(task.narrowed.get(working, ())):
-        outputs = _attempt(task, cast(task, tensors, torch.float32), scalars, formula)
+        outputs = _attempt(task, cast(tensors, torch.float32), scalars, formula)
         if outputs is not None:
             rounded = _round(task.promised_outputs(scalars, tensors), outputs, working)
             yield Implementation(name=f"{working}-{i}", outputs=rounded, settles=True)
@@ -198,7 +198,7 @@ def _other_formulas(
     task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
     for i, formula in enumerate(task.admissible):
-        given = cast(task, tensors, DTYPES[inner])
+        given = cast(tensors, DTYPES[inner])
         if task.foreign:
             outputs = _attempt(task, given, scalars, formula)
             if outputs is None:
@@ -233,7 +233,7 @@ def _on_gpu(
         # Rounding to half precision hides what the second draw would add.
         for salt in range(GPU_DRAWS if dtype == inner else 1):
             with OnGpu(ulp=epsilon(inner), salt=salt) as gpu:
-                outputs = _attempt(task, cast(task, tensors, DTYPES[dtype]), scalars)
+                outputs = _attempt(task, cast(tensors, DTYPES[dtype]), scalars)
             if outputs is None or not (gpu.used_library or gpu.used_function):
                 break
             rounded = _round(task.promised_outputs(scalars, tensors), outputs, working)
@@ -241,9 +241,9 @@ def _on_gpu(
             yield Implementation(name=name, outputs=rounded, settles=gpu.used_library)
             if not gpu.used_function:
                 break
-    plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
+    plain = _attempt(task, cast(tensors, DTYPES[inner]), scalars)
     with Composed() as mode:
-        composed = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
+        composed = _attempt(task, cast(tensors, DTYPES[inner]), scalars)
     if mode.used and plain is not None and composed is not None:
         specs = task.promised_outputs(scalars, tensors)
         rounded = _round(specs, near(composed, plain), working)
@@ -263,11 +263,11 @@ def _flipped(
             continue
         flipped = _flip(task, dim.symbol, tensors, scalars)
         if exact is None:
-            exact = _attempt(task, cast(task, tensors, torch.float64), scalars)
-        again = _attempt(task, cast(task, flipped, torch.float64), scalars)
+            exact = _attempt(task, cast(tensors, torch.float64), scalars)
+        again = _attempt(task, cast(flipped, torch.float64), scalars)
         if exact is None or again is None or not _agree(exact, again):
             continue
-        outputs = _attempt(task, cast(task, flipped, DTYPES[inner]), scalars)
+        outputs = _attempt(task, cast(flipped, DTYPES[inner]), scalars)
         if outputs is not None:
             rounded = _round(task.promised_outputs(scalars, tensors), outputs, working)
             yield Implementation(name=f"flipped-{dim.symbol}", outputs=rounded, settles=True)
@@ -356,7 +356,7 @@ def _as(like: torch.Tensor | None, parts: torch.Tensor) -> torch.Tensor:
 def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
     """Inputs cut to TF32's 10 mantissa bits, by truncation and by rounding."""
     for i, formula in enumerate(task.tf32):
-        outputs = _attempt(task, cast(task, tensors, torch.float64), scalars, formula)
+        outputs = _attempt(task, cast(tensors, torch.float64), scalars, formula)
         if outputs is not None:
             yield Implementation(name=f"tf32-{i}", outputs=outputs, settles=False)
     if task.tf32:
@@ -373,6 +373,6 @@ def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementa
             bits = torch.where(torch.isfinite(t), bits, t.view(torch.int32).to(torch.int64))
             wrapped = torch.where(bits >= 2**31, bits - 2**32, bits)
             cut[key] = _as(given, wrapped.to(torch.int32).view(torch.float32))
-        outputs = _attempt(task, cast(task, cut, torch.float64), scalars)
+        outputs = _attempt(task, cast(cut, torch.float64), scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)

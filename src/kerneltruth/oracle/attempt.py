@@ -49,10 +49,10 @@ class AttemptEnded:
     attempt: Attempt
 
 
-Event = CaseJudged | AttemptEnded
+AttemptEvent = CaseJudged | AttemptEnded
 
 
-def judge_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
+def judge_cases(session: CandidateSession, plan: Plan) -> Iterator[AttemptEvent]:
     """Judge a candidate on the planned cases; the last event is `AttemptEnded`.
 
     An obligation ends at its own first broken case, and the others go on.

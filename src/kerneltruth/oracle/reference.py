@@ -15,7 +15,7 @@ Tensors = Mapping[str, torch.Tensor | None]
 Scalars = Mapping[str, Any]
 
 
-def cast(task: Task, tensors: Tensors, dtype: torch.dtype) -> dict[str, torch.Tensor | None]:
+def cast(tensors: Tensors, dtype: torch.dtype) -> dict[str, torch.Tensor | None]:
     """Fresh tensors with every real input in `dtype`, and complex ones in what is made of it.
 
     Other dtypes are kept.
@@ -72,4 +72,4 @@ def real_parts(output: torch.Tensor) -> torch.Tensor:
 def reference(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:
     """What the operator gives in float64 on the dtype-rounded inputs."""
     with quietly():
-        return outputs_of(task, cast(task, tensors, torch.float64), scalars)
+        return outputs_of(task, cast(tensors, torch.float64), scalars)

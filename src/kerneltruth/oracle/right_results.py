@@ -166,7 +166,7 @@ def few_right_results(
 
 
 def _truth(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:
-    return outputs_of(task, cast(task, tensors, torch.float64), scalars)
+    return outputs_of(task, cast(tensors, torch.float64), scalars)
 
 
 def _few(task: Task, case: Case, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:

@@ -16,7 +16,7 @@ from kerneltruth.documents.records import (
     Suspicion,
 )
 from kerneltruth.documents.verdict import Passed
-from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event, judge_cases
+from kerneltruth.oracle.attempt import AttemptEnded, AttemptEvent, CaseJudged, judge_cases
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.decide import deciding_round
 from kerneltruth.oracle.plan import Plan
@@ -35,7 +35,9 @@ class SecondRoundBegun:
     reason: SecondRoundReason
 
 
-def judge_candidate(session: CandidateSession, plan: Plan) -> Iterator[Event | SecondRoundBegun]:
+def judge_candidate(
+    session: CandidateSession, plan: Plan
+) -> Iterator[AttemptEvent | SecondRoundBegun]:
     """Judge a candidate, and a second time if it passed and there is a reason to.
 
     The last event is `AttemptEnded`, with the attempt of the round that decides: a pass holds only

@@ -11,9 +11,9 @@ import torch
 from kerneltruth.oracle.interface import tensor_of
 from kerneltruth.runner.observation import Observation, OtherResult, TensorResult
 
-Ended = Literal["raised", "died", "timeout", "unsupported"]
+Ending = Literal["raised", "died", "timeout", "unsupported"]
 
-_ENDED: dict[str, Ended] = {
+_ENDED: dict[str, Ending] = {
     "raised": "raised",
     "load_failed": "raised",
     "compile_failed": "raised",
@@ -29,7 +29,7 @@ _ENDED: dict[str, Ended] = {
 class NoAnswer:
     """The candidate returned no tensors: how it ended, and the reason in one line."""
 
-    ended: Ended
+    ended: Ending
     detail: str
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-Comparison = Callable[[torch.Tensor, torch.Tensor], str | None]
+OutputCheck = Callable[[torch.Tensor, torch.Tensor], str | None]
 
 
-def all_close(*, atol: float, rtol: float, shape: bool) -> Comparison:
+def all_close(*, atol: float, rtol: float, shape: bool) -> OutputCheck:
     """Compare by `torch.allclose`, which broadcasts: shapes count only if compared before."""
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:
@@ -25,7 +25,7 @@ def all_close(*, atol: float, rtol: float, shape: bool) -> Comparison:
     return compare
 
 
-def asserted_close(tolerance: float) -> Comparison:
+def asserted_close(tolerance: float) -> OutputCheck:
     """Compare as `torch.testing.assert_close` does with equal_nan: shape and dtype count.
 
     Torch's own function is avoided: it imports torch.distributed first, which takes a second.
@@ -43,7 +43,7 @@ def asserted_close(tolerance: float) -> Comparison:
     return compare
 
 
-def both_exceed(*, atol: float, rtol: float) -> Comparison:
+def both_exceed(*, atol: float, rtol: float) -> OutputCheck:
     """Fail an element if its absolute and relative errors are both too large; NaN and Inf fail.
 
     A NaN in the reference alone matches anything, because every comparison with it is false.
@@ -65,7 +65,7 @@ def both_exceed(*, atol: float, rtol: float) -> Comparison:
     return compare
 
 
-def absolute(tolerance: float) -> Comparison:
+def absolute(tolerance: float) -> OutputCheck:
     """Require that the largest absolute error is within a tolerance; a NaN in the output fails.
 
     It fails even where the reference is NaN too. Equal infinities agree.
@@ -84,7 +84,7 @@ def absolute(tolerance: float) -> Comparison:
     return compare
 
 
-def similar(*, cosine: float, l1: float, rmse: float) -> Comparison:
+def similar(*, cosine: float, l1: float, rmse: float) -> OutputCheck:
     """Compare quantized results by cosine similarity, relative L1 and root-mean-square error."""
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:

@@ -127,7 +127,7 @@ class Setting:
         """
 
         def make() -> tuple[torch.Tensor, ...]:
-            wider = cast(self.task, draw.inputs.tensors, DTYPES[precision])
+            wider = cast(draw.inputs.tensors, DTYPES[precision])
             exact = _run(draw, lambda: outputs_of(self.task, wider, draw.inputs.scalars))
             specs = self.task.promised_outputs(draw.inputs.scalars, draw.inputs.tensors)
             wanted = (o.parts_at(self.dtype) for o in specs)

@@ -15,7 +15,7 @@ import torch
 
 from kerneltruth.peers.answers import Answer, NoAnswer
 from kerneltruth.peers.comparisons import (
-    Comparison,
+    OutputCheck,
     absolute,
     all_close,
     asserted_close,
@@ -222,7 +222,7 @@ def _one_output(task: Task) -> None:
         raise CannotRun(f"it compares one tensor, and {task.name} has {len(task.outputs)} outputs")
 
 
-def _against_reference(setting: Setting, draws: Iterable[Draw], compare: Comparison) -> Protocol:
+def _against_reference(setting: Setting, draws: Iterable[Draw], compare: OutputCheck) -> Protocol:
     for draw in draws:
         want = setting.working_reference(draw)
         wrong = _wrong(compare, _outputs((yield draw)), want)
@@ -238,7 +238,7 @@ def _outputs(answer: Answer) -> tuple[torch.Tensor, ...]:
 
 
 def _wrong(
-    compare: Comparison, got: tuple[torch.Tensor, ...], want: tuple[torch.Tensor, ...]
+    compare: OutputCheck, got: tuple[torch.Tensor, ...], want: tuple[torch.Tensor, ...]
 ) -> str | None:
     if len(got) != len(want):
         return f"{len(got)} outputs, not {len(want)}"

@@ -49,7 +49,7 @@ FINDINGS_SHOWN = 5
 STAGES = ("call", "exe", "perf")
 DTYPE_COLUMNS = {"failed": "fails in it", "exe": "right: at least", "exe_most": "at most"}
 EAGER = "eager"
-Row = TypeVar("Row", FastShare, SpeedupRow)
+SpeedRow = TypeVar("SpeedRow", FastShare, SpeedupRow)
 
 
 def analysis_view(
@@ -244,7 +244,7 @@ def _each_takes(part: SpentSum) -> str:
     return f"{part.unknown} unknown" if part.unknown else UNKNOWN
 
 
-def _by_baseline(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+def _by_baseline(rows: Sequence[SpeedRow]) -> Iterator[tuple[str, list[SpeedRow]]]:
     for baseline in dict.fromkeys(row.baseline for row in rows):
         yield baseline, [row for row in rows if row.baseline == baseline]
 

@@ -17,7 +17,7 @@ from kerneltruth.documents.profiles import FAILING, failing_with, said_of_docume
 from kerneltruth.documents.records import Attempt
 from kerneltruth.runs.store import RunStore
 
-Status = Literal["passed", "failed", "error", "skipped"]
+EntryStatus = Literal["passed", "failed", "error", "skipped"]
 
 _SKIPPED = ("unsupported_here", "unrefereeable")
 _LINE = re.compile(r"(.+):(\d+)")
@@ -40,7 +40,7 @@ class JUnitEntry:
 
     name: str
     group: str
-    status: Status
+    status: EntryStatus
     kind: str
     message: str
     text: str
@@ -207,7 +207,7 @@ def _entry(result: Result, said: _Said | None, run: Path, candidates: Path) -> J
     )
 
 
-def status_of(verdict: str) -> Status:
+def status_of(verdict: str) -> EntryStatus:
     """Map a verdict to one of the four words of other tools."""
     if verdict == "pass":
         return "passed"

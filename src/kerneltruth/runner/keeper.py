@@ -25,7 +25,7 @@ from kerneltruth.runner.observation import (
     ITEMSIZE,
     GuardedAllocation,
     Observation,
-    Result,
+    ReturnedResult,
     TensorResult,
 )
 from kerneltruth.runner.poison import BAND_AFTER, BAND_BEFORE, phase_after, ribbon, side_of
@@ -60,7 +60,7 @@ class _LastCall:
 class _Results:
     """Results as the judge has read them, by index; `late`: one changed while threads ran on."""
 
-    results: list[Result] = field(default_factory=list)
+    results: list[ReturnedResult] = field(default_factory=list)
     reused: list[int] = field(default_factory=list)
     late: bool = False
 
@@ -214,7 +214,7 @@ class Keeper:
                 hits.append(f"{each.name}, {side_of(before, after)} it")
         return hits
 
-    def _places(self, results: Sequence[Result], limit: int) -> dict[int, Range]:
+    def _places(self, results: Sequence[ReturnedResult], limit: int) -> dict[int, Range]:
         """Return where the results that are in the memory lie, by their index."""
         places, size = {}, 0
         for index, result in enumerate(results):
@@ -226,7 +226,7 @@ class Keeper:
         return places
 
     def _read_results(
-        self, results: Sequence[Result], places: Mapping[int, Range], earlier: Taken
+        self, results: Sequence[ReturnedResult], places: Mapping[int, Range], earlier: Taken
     ) -> _Results:
         assert self._last is not None
         read = _Results()

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from kerneltruth.runner.observation import Observation
-from kerneltruth.runner.protocol import Message, ProtocolError, TooLarge
+from kerneltruth.runner.protocol import ProtocolError, TooLarge, WireMessage
 from kerneltruth.runner.sandbox import processes_beside
 from kerneltruth.runner.shared_files import opened
 from kerneltruth.runner.warden_packet import WardenPacket
@@ -134,7 +134,7 @@ class Link:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def send(self, message: Message, *, deadline: float) -> None:
+    def send(self, message: WireMessage, *, deadline: float) -> None:
         """Send a message; `deadline` is on the child's clock.
 
         Raises:
@@ -161,7 +161,7 @@ class Link:
         finally:
             self._poll.modify(self._wire, select.POLLIN)
 
-    def receive(self, *, deadline: float, limit: int = LARGEST_ANSWER) -> Message:
+    def receive(self, *, deadline: float, limit: int = LARGEST_ANSWER) -> WireMessage:
         """Return the child's next message, with contents of at most `limit` bytes.
 
         Raises:

@@ -62,7 +62,7 @@ class OtherResult:
         return f"an object of the class `{self.type}`"
 
 
-Result = TensorResult | OtherResult
+ReturnedResult = TensorResult | OtherResult
 
 
 # What a constant of a kernel may hold.
@@ -211,7 +211,7 @@ class Observation:
     error: str | None = None
     message: str | None = None
     signal: int | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[ReturnedResult, ...] = ()
     buffers: dict[str, Data] = field(default_factory=dict)
     guards_hit: tuple[str, ...] = ()
     allocations: tuple[GuardedAllocation, ...] = ()

@@ -203,4 +203,4 @@ TimedStep = (
 ChildMessage = Call | TimedStep | Unload
 
 
-Message = Prepare | Load | ChildMessage | Observation
+WireMessage = Prepare | Load | ChildMessage | Observation

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from kerneltruth.runner.containment.cgroups import Group
+from kerneltruth.runner.containment.cgroups import ControlGroup
 from kerneltruth.runner.containment.libc import prctl
 
 _KEPT = (
@@ -118,7 +118,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def exceeded(
-    limits: ResourceLimits, folders: Iterable[Path], group: Group | None = None
+    limits: ResourceLimits, folders: Iterable[Path], group: ControlGroup | None = None
 ) -> str | None:
     """Return which limit of all together the children of this process exceed, in words.
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kerneltruth.runner.arguments import ScalarArgument
-from kerneltruth.runner.protocol import Call, Message, ProtocolError
+from kerneltruth.runner.protocol import Call, ProtocolError, WireMessage
 from kerneltruth.runner.timing.messages import PrepareInputs, Supply
 
 # As many as the kernel lets one message carry.
@@ -17,7 +17,7 @@ MOST = 253
 
 
 @contextmanager
-def opened(message: Message) -> Iterator[list[int]]:
+def opened(message: WireMessage) -> Iterator[list[int]]:
     """Open the files that a message names, in order, while it is sent."""
     descriptors: list[int] = []
     try:
@@ -34,7 +34,7 @@ def opened(message: Message) -> Iterator[list[int]]:
             os.close(descriptor)
 
 
-def taken(message: Message, descriptors: Sequence[int]) -> Message:
+def taken(message: WireMessage, descriptors: Sequence[int]) -> WireMessage:
     """Return a message that names its files by descriptors of this process, in the same order.
 
     Raises:

@@ -52,8 +52,8 @@ class Prepared:
 
     level: Level
     limits: sandbox.ResourceLimits
-    shared: tuple[files.Rule, ...]
-    kept: namespaces.Kept
+    shared: tuple[files.FileRule, ...]
+    kept: namespaces.KeptFolders
 
     @property
     def alone(self) -> bool:
@@ -93,7 +93,7 @@ class _Requested:
 
 
 # The child's work, with its wire and the mark in its compile cache.
-Work = Callable[[int, int | None], None]
+ChildWork = Callable[[int, int | None], None]
 
 
 @dataclass(slots=True)
@@ -104,12 +104,12 @@ class _Tree:
         inbox: where the warden tells the child of the request.
     """
 
-    group: cgroups.Group | None = None
+    group: cgroups.ControlGroup | None = None
     namespace: int | None = None
     child: int = 0
     inbox: socket.socket | None = None
 
-    def begin(self, prepared: Prepared, name: str, work: Work) -> None:
+    def begin(self, prepared: Prepared, name: str, work: ChildWork) -> None:
         """Fork the child, which waits for the request."""
         warden = os.getpid()
         if prepared.alone:
@@ -138,7 +138,7 @@ def group_prefix(zygote: int) -> str:
     return f"kerneltruth-{zygote}-"
 
 
-def guard(prepared: Prepared, inbox: socket.socket, *, zygote: int, work: Work) -> NoReturn:
+def guard(prepared: Prepared, inbox: socket.socket, *, zygote: int, work: ChildWork) -> NoReturn:
     """Fork the child, run it as the request on the socket says, and outlive it. Never returns.
 
     If the socket is closed instead, the child ends unused.
@@ -269,8 +269,8 @@ def _be_child(
     prepared: Prepared,
     inbox: socket.socket,
     warden: int,
-    work: Work,
-    group: cgroups.Group | None,
+    work: ChildWork,
+    group: cgroups.ControlGroup | None,
 ) -> NoReturn:
     code, requested = _SETUP_FAILED, None
     try:
@@ -293,7 +293,7 @@ def _be_child(
         os._exit(code)
 
 
-def _prepare(prepared: Prepared, warden: int, group: cgroups.Group | None) -> None:
+def _prepare(prepared: Prepared, warden: int, group: cgroups.ControlGroup | None) -> None:
     """Do what needs no request; joining a group takes the system up to 15 ms."""
     if group is not None:
         group.join()

@@ -33,10 +33,10 @@ from kerneltruth.runner.observation import (
 from kerneltruth.runner.protocol import (
     CallMemory,
     EarlierContents,
-    Message,
     ProtocolError,
     Rows,
     TooLarge,
+    WireMessage,
 )
 from kerneltruth.runner.timing.messages import Supply
 
@@ -49,7 +49,7 @@ _PARTS = (
     *(TensorResult, OtherResult, Launch, KernelLaunches, KernelWork, Binary, Access, Rows),
     *(CallMemory, EarlierContents, GuardedAllocation),
 )
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*get_args(Message), *_PARTS)}
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*get_args(WireMessage), *_PARTS)}
 _FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _KINDS.values()}
 # Types that JSON takes as they are; a batch has lists of hundreds.
 _PLAIN = frozenset((int, float, str, bool, type(None)))
@@ -57,12 +57,12 @@ _PLAIN = frozenset((int, float, str, bool, type(None)))
 _SMALL = 2**16
 
 
-def encode(message: Message) -> bytes:
+def encode(message: WireMessage) -> bytes:
     """Return the message as bytes."""
     return b"".join(pieces(message))
 
 
-def pieces(message: Message) -> list[Data]:
+def pieces(message: WireMessage) -> list[Data]:
     """Return the message in consecutive pieces; large contents are not copied."""
     payload: list[Data] = []
     position = 0
@@ -97,7 +97,7 @@ def pieces(message: Message) -> list[Data]:
 
 def decode(
     read: Callable[[int], bytes | bytearray], *, limit: int, header_limit: int = MAX_HEADER
-) -> Message:
+) -> WireMessage:
     """Read one message with `read(n)`, which returns exactly n bytes or raises.
 
     A message's only contents are what `read` returned, uncopied: copying a large result takes as
@@ -123,7 +123,7 @@ def decode(
         # It may quote what was sent.
         quoted = str(error).encode("unicode_escape").decode("ascii")
         raise ProtocolError(f"malformed message: {quoted}") from error
-    if not isinstance(message, Message):
+    if not isinstance(message, WireMessage):
         raise ProtocolError(f"{type(message).__name__} is not a message")
     return message
 

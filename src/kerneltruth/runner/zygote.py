@@ -61,7 +61,7 @@ _PRELOADED_FOR_TORCH_COMPILE = (
     "torch._functorch.aot_autograd",
 )
 # What all children see of the machine's files: rules, and what namespaces keep.
-_Seen = tuple[tuple[files.Rule, ...], namespaces.Kept]
+_VisibleFiles = tuple[tuple[files.FileRule, ...], namespaces.KeptFolders]
 
 _LOOK_UP_S = 1.0
 
@@ -161,7 +161,7 @@ class _Wardens:
         pids: of all that live.
     """
 
-    def __init__(self, seen: _Seen) -> None:
+    def __init__(self, seen: _VisibleFiles) -> None:
         self.pids: set[int] = set()
         self._seen = seen
         self._ahead: tuple[warden.Prepared, socket.socket] | None = None

@@ -120,8 +120,8 @@ def environment_fingerprint(
         cuda = torch.version.cuda or torch.version.hip
     return {
         "python": platform.python_version(),
-        "torch": _version("torch"),
-        "triton": _version("triton"),
+        "torch": installed_version("torch"),
+        "triton": installed_version("triton"),
         "device": device,
         "device_name": name,
         "driver": driver,
@@ -138,7 +138,8 @@ def _keeper_of(device: str) -> str:
     return "judge" if why is None else f"child: {why}"
 
 
-def _version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
+    """Return the version of a package; None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -26,7 +26,7 @@ from kerneltruth.tasks.spec import Task
 
 _OWN = "kerneltruth.tasks"
 _BUILTIN = frozenset(dir(builtins))
-Function = ast.FunctionDef | ast.Lambda
+FunctionNode = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def _code_of(reference: Callable[..., Any]) -> _Code | None:
     if function is None:
         # torch's own function, passed as it is.
         return _Code(1, 1, None)
-    seen: dict[FunctionType, Function] = {}
+    seen: dict[FunctionType, FunctionNode] = {}
     waiting = [function]
     while waiting:
         now = waiting.pop()
@@ -124,7 +124,7 @@ def _code_of(reference: Callable[..., Any]) -> _Code | None:
     )
 
 
-def _maintainability(nodes: Iterable[Function]) -> float | None:
+def _maintainability(nodes: Iterable[FunctionNode]) -> float | None:
     """The index as Visual Studio scales it, without radon's reward for comments."""
     try:
         metrics = importlib.import_module("radon.metrics")
@@ -146,7 +146,7 @@ def _module(path: str) -> ast.Module:
         return ast.parse(file.read())
 
 
-def _node_of(function: FunctionType) -> Function | None:
+def _node_of(function: FunctionType) -> FunctionNode | None:
     """Find a function in its file; of lambdas in one line, the one with its parameters."""
     path = inspect.getsourcefile(function)
     if path is None:
@@ -154,7 +154,7 @@ def _node_of(function: FunctionType) -> Function | None:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     line = function.__code__.co_firstlineno
     for node in ast.walk(_module(path)):
-        if not isinstance(node, Function):
+        if not isinstance(node, FunctionNode):
             continue
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
         first = min([node.lineno, *(d.lineno for d in decorators)])
@@ -163,7 +163,7 @@ def _node_of(function: FunctionType) -> Function | None:
     return None
 
 
-def _helpers(function: FunctionType, node: Function) -> Iterator[FunctionType]:
+def _helpers(function: FunctionType, node: FunctionNode) -> Iterator[FunctionType]:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
             found = _plain(function.__globals__.get(inner.id))
@@ -171,7 +171,7 @@ def _helpers(function: FunctionType, node: Function) -> Iterator[FunctionType]:
                 yield found
 
 
-def _lines(node: Function) -> int:
+def _lines(node: FunctionNode) -> int:
     """Return the lines with code of the function: those on which some node begins or ends."""
     body = [node.body] if isinstance(node, ast.Lambda) else _without_docstring(node.body)
     found = {node.lineno}
@@ -188,7 +188,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     return body[1:] if is_text else body
 
 
-def _operators(node: Function, helpers: set[str]) -> int:
+def _operators(node: FunctionNode, helpers: set[str]) -> int:
     count = 0
     for inner in ast.walk(node):
         match inner:

@@ -74,7 +74,7 @@ def _try_inputs(task: Task, case: Case) -> None:
 def _called(task: Task, case: Case) -> list[str]:
     """Return digests of what the reference returns in float64."""
     inputs = materialize(task, case)
-    given = cast(task, inputs.tensors, torch.float64)
+    given = cast(inputs.tensors, torch.float64)
     before = _digests(given)
     with quietly():
         result = task.reference(**task.keywords(given, inputs.scalars, task.reference))

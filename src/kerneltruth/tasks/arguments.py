@@ -243,7 +243,7 @@ class Derived:
     expression: str
 
 
-Argument = TensorSpec | Attribute | Derived
+ArgumentSpec = TensorSpec | Attribute | Derived
 Mask = Any  # a bool torch.Tensor; this module does not import torch
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kerneltruth.errors import DeclarationError
 from kerneltruth.tasks.arguments import (
-    Argument,
+    ArgumentSpec,
     Attribute,
     Benchmark,
     Dim,
@@ -191,7 +191,7 @@ class Declaration:
         given = self.promises
         return replace(given, out=given.out or self.out, gradients=given.gradients or self.backward)
 
-    def _arguments(self, parsed: Signature, promises: Promises) -> Iterator[Argument]:
+    def _arguments(self, parsed: Signature, promises: Promises) -> Iterator[ArgumentSpec]:
         """Yield the arguments in order, then hidden ones: of variants, and ways of calling."""
         given = {a.name for a in parsed.arguments if isinstance(a, Given)}
         unknown = self.attributes.keys() - given
@@ -212,7 +212,7 @@ class Declaration:
         others = (value for value in further if not alike(value, given.default))
         return Attribute(name=given.name, default=given.default, values=(given.default, *others))
 
-    def _typical(self, argument: Argument, defaults: Mapping[str, Scalar]) -> Argument:
+    def _typical(self, argument: ArgumentSpec, defaults: Mapping[str, Scalar]) -> ArgumentSpec:
         """Return the argument with its dims at the default attributes, if some are starred."""
         if not isinstance(argument, TensorSpec) or not any(d[0] == "*" for d in argument.dims):
             return argument

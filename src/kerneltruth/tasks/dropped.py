@@ -17,7 +17,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.spec import Claim, Evidence, Output
 
-Chain = Callable[..., Tensor]
+DropoutFormula = Callable[..., Tensor]
 
 # Each claim about chance rejects a right result once in 10^9 calls.
 SURPRISE = math.log(2e9)
@@ -43,7 +43,7 @@ def outputs(p: str = "p") -> tuple[Output, ...]:
     return chance, Output(when=f"not ({random})")
 
 
-def claims(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Claim]]:
+def claims(chain: DropoutFormula, *, p: str = "p") -> Callable[[Evidence], Iterator[Claim]]:
     """Return the claims of a task that drops elements.
 
     Args:

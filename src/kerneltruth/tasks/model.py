@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from kerneltruth.tasks.arguments import (
-    Argument,
+    ArgumentSpec,
     Attribute,
     Benchmark,
     Derived,
@@ -86,7 +86,7 @@ class Task:
     signature: str
     description: str
     dims: tuple[Dim, ...]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ArgumentSpec, ...]
     outputs: tuple[Output, ...]
     reference: Callable[..., Any]
     dtypes: tuple[str, ...]

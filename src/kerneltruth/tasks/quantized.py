@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-Choices = list[tuple[str, "Quantized"]]
+NamedQuantizations = list[tuple[str, "Quantized"]]
 
 # Several float32 roundings before a code, and a kernel's guard against a division by 0.
 ROUNDINGS = 2.0**-20

@@ -8,7 +8,14 @@ from functools import partial
 from torch import Tensor
 
 from kerneltruth.tasks.claims import Evidence
-from kerneltruth.tasks.quantized import Choices, Coding, Member, Quantized, in_groups, quantize
+from kerneltruth.tasks.quantized import (
+    Coding,
+    Member,
+    NamedQuantizations,
+    Quantized,
+    in_groups,
+    quantize,
+)
 
 GROUPS = (32, 64, 128)
 TOPS = (127.0, 128.0)
@@ -17,7 +24,7 @@ ANY = "any"
 
 Shared = dict[str, Sequence[int]]
 # A tensor, the dims that may share a scale, and the dim that may be cut into groups.
-Scaling = Callable[[Tensor, Shared, int | None], Choices]
+Scaling = Callable[[Tensor, Shared, int | None], NamedQuantizations]
 Quantizer = Callable[..., Quantized]
 # The results of a product of two factors that are quantized in these ways.
 ProductFamily = Callable[[Evidence, Scaling, Scaling], Iterator[Member]]
@@ -28,7 +35,7 @@ RIGHT: Mapping[str, Quantizer] = {
 }
 
 
-def scaled(x: Tensor, shared: Shared, along: int | None) -> Choices:
+def scaled(x: Tensor, shared: Shared, along: int | None) -> NamedQuantizations:
     """A tensor with each sharing of scales, by dims or by groups of one, and each top."""
     found = plainly(x, shared, along)
     for top, quantizer in RIGHT.items():
@@ -39,7 +46,7 @@ def scaled(x: Tensor, shared: Shared, along: int | None) -> Choices:
     return found
 
 
-def plainly(x: Tensor, shared: Shared, along: int | None) -> Choices:
+def plainly(x: Tensor, shared: Shared, along: int | None) -> NamedQuantizations:
     """A tensor with each sharing of scales by dims, and each top."""
     return [(f"{n}/{top}", by(x, o)) for top, by in RIGHT.items() for n, o in shared.items()]
 

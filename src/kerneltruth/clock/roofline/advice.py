@@ -11,8 +11,8 @@ from typing import Protocol
 
 from kerneltruth.clock.roofline.occupancy import Occupancy, occupancy
 from kerneltruth.clock.roofline.profile import Profile
-from kerneltruth.clock.roofline.work import BUSY, Ceilings, Floor, Regime, regime
-from kerneltruth.documents.timing import Advice, Remark
+from kerneltruth.clock.roofline.work import BUSY, Ceilings, Floor, regime
+from kerneltruth.documents.timing import Advice, Regime, Remark
 
 # Below this share of the warps that fit, latencies of memory are hard to hide.
 LOW_OCCUPANCY = 0.25

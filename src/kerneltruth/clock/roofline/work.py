@@ -19,11 +19,11 @@ from typing import Literal
 import torch
 
 from kerneltruth.documents.case import Case
+from kerneltruth.documents.timing import Regime
 from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import Scalar, Task, TensorSpec, evaluate
 
 Bound = Literal["memory", "compute"]
-Regime = Literal["memory", "compute", "launch", "latency"]
 
 FORMATS = ("float64", "float32", "tf32", "float16", "bfloat16", "int8", "float8_e4m3fn")
 
@@ -110,7 +110,6 @@ class Floor:
 
     Attributes:
         seconds: the larger of the times for bytes and for operations.
-        intensity: operations per byte; infinite where nothing is moved.
         format: in which the operations are counted at their fastest; None without a rate.
         plain_flops_per_s: the rate of products without matrix units, which PyTorch's of float32 do
             without unless told otherwise; None for narrower ones, or if it was not measured.
@@ -120,7 +119,6 @@ class Floor:
     bound_by: Bound
     bytes: int
     flops: int
-    intensity: float
     format: str | None
     flops_per_s: float | None = None
     plain_flops_per_s: float | None = None
@@ -190,7 +188,6 @@ def floor(
         bound_by="memory" if memory_s >= compute_s else "compute",
         bytes=work.bytes,
         flops=work.flops,
-        intensity=work.flops / work.bytes if work.bytes else math.inf,
         format=name,
         flops_per_s=rate,
         plain_flops_per_s=_plain(case, ceilings) if task.contracted() and wide else None,

@@ -16,12 +16,12 @@ from kerneltruth.clock.statistics.summary import Interval, outcome
 from kerneltruth.documents.runs import ComparedKernel, ComparedSpeed, SpeedupInterval, Spread
 
 # Ratios of one run, by kernel and shape.
-Timed = Mapping[str, Mapping[str, Interval]]
+KernelRatios = Mapping[str, Mapping[str, Interval]]
 
 WITHIN = (0.01, 0.05, 0.10)
 
 
-def portability(runs: Sequence[Timed]) -> ComparedSpeed:
+def portability(runs: Sequence[KernelRatios]) -> ComparedSpeed:
     """Compare the speedups of several runs."""
     names = dict.fromkeys(name for run in runs for name in run)
     found = [k for name in names if (k := _kernel(name, runs)) is not None]
@@ -42,7 +42,7 @@ def portability(runs: Sequence[Timed]) -> ComparedSpeed:
     )
 
 
-def _kernel(name: str, runs: Sequence[Timed]) -> ComparedKernel | None:
+def _kernel(name: str, runs: Sequence[KernelRatios]) -> ComparedKernel | None:
     seen = [run.get(name) or {} for run in runs]
     if not any(seen):
         return None

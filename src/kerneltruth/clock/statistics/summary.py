@@ -267,11 +267,9 @@ class Slope:
 
     Attributes:
         per_call_s: the slope of wall seconds over calls.
-        overhead_s: the further cost of a batch, whatever its number of calls.
     """
 
     per_call_s: float
-    overhead_s: float
     low: float
     high: float
 
@@ -299,7 +297,6 @@ def slope(counts: Sequence[int], seconds: Sequence[float]) -> Slope:
     per_call = float(np.median(slopes))
     return Slope(
         per_call_s=per_call,
-        overhead_s=float(np.median(y - per_call * x)),
         low=float(slopes[k - 1]) if k > 0 else -math.inf,
         high=float(slopes[-k]) if k > 0 else math.inf,
     )

@@ -28,7 +28,7 @@ WAITING_BYTES = 2**28
 # Prepare no further task while less than this share of the device's memory is free.
 FREE_SHARE = 1 / 3
 # A task's name, the dtype, and its shapes: other shapes have other baselines.
-Key = tuple[str, str | None, str]
+BaselineKey = tuple[str, str | None, str]
 
 
 class BaselineCache:
@@ -61,12 +61,12 @@ class BaselineCache:
         self._make = make
         self.memory = memory or memory_of(runner.device)
         # The current task and the waiting ones, longest wait first.
-        self._task_baselines: dict[Key, TaskBaselines] = {}
-        self._key: Key | None = None
+        self._task_baselines: dict[BaselineKey, TaskBaselines] = {}
+        self._key: BaselineKey | None = None
         # Tasks that had a turn since they were prepared: no known need for them remains.
-        self._had: set[Key] = set()
+        self._had: set[BaselineKey] = set()
         # Tasks being prepared, or prepared and still without a turn, in the order of their turns.
-        self._coming: dict[Key, Future[None]] = {}
+        self._coming: dict[BaselineKey, Future[None]] = {}
         self._threads = ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0))))
         self.background = BackgroundWork(finish=self.memory.finish)
 
@@ -135,7 +135,7 @@ class BaselineCache:
         with self.background.work():
             self.memory.release()
 
-    def _compute_references(self, key: Key) -> None:
+    def _compute_references(self, key: BaselineKey) -> None:
         """Compute all expected results of the next task: that may take much memory."""
         task_baselines, ready = self._task_baselines[key], self._coming[key]
 
@@ -145,14 +145,14 @@ class BaselineCache:
 
         self._coming[key] = self._threads.submit(compute_references)
 
-    def _await(self, key: Key) -> None:
+    def _await(self, key: BaselineKey) -> None:
         begun = self._coming.pop(key, None)
         if begun is not None:
             # A failure here is reported when the result is needed.
             with contextlib.suppress(MemoryError, RuntimeError):
                 begun.result()
 
-    def _waiting(self) -> list[Key]:
+    def _waiting(self) -> list[BaselineKey]:
         return [key for key in self._task_baselines if key != self._key]
 
     def _room(self) -> bool:
@@ -180,14 +180,14 @@ class BaselineCache:
         in_parallel(partial(task_baselines.close, wait=wait) for task_baselines in ending.values())
         self._processes.end_idle(wait=wait)
 
-    def _end(self, keys: Sequence[Key]) -> None:
+    def _end(self, keys: Sequence[BaselineKey]) -> None:
         """End the baselines of these tasks; their processes become available to others."""
         ending = [self._task_baselines.pop(key) for key in keys]
         for key in keys:
             self._coming.pop(key, None)
         in_parallel(task_baselines.leave for task_baselines in ending)
 
-    def _end_beyond_room(self, kept: Collection[Key]) -> None:
+    def _end_beyond_room(self, kept: Collection[BaselineKey]) -> None:
         """End the baselines that have waited longest until there is room; never end `kept`."""
         others = [key for key in self._task_baselines if key not in kept]
         line = {key: place for place, key in enumerate(self._coming, 1)}
@@ -230,5 +230,5 @@ class BaselineCache:
         return self._task_baselines[key]
 
 
-def _key_of(task: Task, dtype: str | None) -> Key:
+def _key_of(task: Task, dtype: str | None) -> BaselineKey:
     return task.key, dtype, repr(task.perf)

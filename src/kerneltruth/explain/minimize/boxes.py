@@ -22,7 +22,7 @@ FEW = 16
 # At most this many nonzero values of each tensor are kept in a smaller form.
 _PLACES = 3
 
-Kept = tuple[int, ...]
+KeptPlaces = tuple[int, ...]
 
 
 def sliced(case: Case, task: Task) -> Iterator[Case]:
@@ -50,7 +50,7 @@ def sliceable(case: Case, task: Task) -> list[str]:
     return [n for n, size in case.dims if size >= 2 and n in plain and n not in inside]
 
 
-def selections(size: int) -> Iterator[Kept]:
+def selections(size: int) -> Iterator[KeptPlaces]:
     """Yield which indices to keep: a half, one, all but a quarter, all but one."""
     everything = tuple(range(size))
     half = (size + 1) // 2
@@ -66,7 +66,7 @@ def selections(size: int) -> Iterator[Kept]:
         yield from (everything[:i] + everything[i + 1 :] for i in everything)
 
 
-def keep(case: Case, task: Task, symbol: str, kept: Kept) -> Case | None:
+def keep(case: Case, task: Task, symbol: str, kept: KeptPlaces) -> Case | None:
     """Keep only these indices along a symbol; None if the task has no such shape."""
     specs = {s.name: s for s in task.tensors}
     smaller = case.with_dims(**{symbol: len(kept)})
@@ -136,7 +136,7 @@ def _window(
 
 
 def _along(
-    values: tuple[float, ...], shape: tuple[int, ...], axes: list[int], kept: Kept
+    values: tuple[float, ...], shape: tuple[int, ...], axes: list[int], kept: KeptPlaces
 ) -> tuple[float, ...]:
     """Return the elements whose index along each of the axes is kept, row-major."""
     if not axes:
@@ -153,7 +153,7 @@ def _valid(
     values: tuple[float, ...],
     spec: TensorSpec,
     scopes: tuple[Scope, Scope],
-    cut: tuple[str, Kept],
+    cut: tuple[str, KeptPlaces],
 ) -> tuple[float, ...]:
     """Remap indices to the same elements, or to the first place if an element is gone."""
     if spec.kind not in INDEX_KINDS or spec.extent is None:

@@ -13,7 +13,7 @@ from kerneltruth.corpus import ENTRIES, Entry
 from kerneltruth.report.page.cells import PageTable, TableRow, column, row, table, text, whole
 from kerneltruth.report.page.wording import DASH, count, label
 
-Judged = tuple[Entry, Result]
+JudgedEntry = tuple[Entry, Result]
 _KERNELS = {entry.name: entry for entry in ENTRIES}
 
 
@@ -56,18 +56,18 @@ def audit_part(study: Study) -> AuditPart | None:
     )
 
 
-def _is_caught(judged: Judged) -> bool:
+def _is_caught(judged: JudgedEntry) -> bool:
     return is_caught(judged[1])
 
 
 def _flags(result: Result) -> str:
     """Return what a control is flagged for: its verdict, or what is silently wrong beyond it."""
     if not result.correct:
-        return f"{result.verdict} {result.kind or ''}".strip()
+        return result.verdict_in_words
     return ", ".join(silently_broken(result))
 
 
-def _by_obligation(bugs: Sequence[Judged]) -> PageTable:
+def _by_obligation(bugs: Sequence[JudgedEntry]) -> PageTable:
     rows = []
     for obligation in sorted({e.breaks or "" for e, _ in bugs}):
         own = [each for each in bugs if each[0].breaks == obligation]
@@ -77,13 +77,13 @@ def _by_obligation(bugs: Sequence[Judged]) -> PageTable:
     return table("audit-obligations", "Planted bugs by the obligation they break.", columns, rows)
 
 
-def _missed(missed: Sequence[Judged]) -> PageTable:
+def _missed(missed: Sequence[JudgedEntry]) -> PageTable:
     return table(
         "audit-missed", "Bugs that were missed.", _BUG_COLUMNS, list(map(_bug_row, missed))
     )
 
 
-def _bugs(bugs: Sequence[Judged]) -> PageTable:
+def _bugs(bugs: Sequence[JudgedEntry]) -> PageTable:
     rows = [_bug_row(each) for each in sorted(bugs, key=lambda each: each[0].name)]
     return table("audit-bugs", "All planted bugs.", _BUG_COLUMNS, rows)
 
@@ -101,12 +101,11 @@ _BUG_COLUMNS = [
 ]
 
 
-def _bug_row(judged: Judged) -> TableRow:
+def _bug_row(judged: JudgedEntry) -> TableRow:
     entry, result = judged
     checks = [*result.checks.values()]
     passed = f"{checks.count('pass')} of {len(checks)}" if checks else DASH
-    verdict = f"{result.verdict} {result.kind or ''}".strip()
-    broken = ", ".join(failed_obligations(result))
+    verdict, broken = result.verdict_in_words, ", ".join(failed_obligations(result))
     return row(
         entry.name,
         [
@@ -119,13 +118,13 @@ def _bug_row(judged: Judged) -> TableRow:
     )
 
 
-def _flagged(flagged: Sequence[Judged]) -> PageTable:
+def _flagged(flagged: Sequence[JudgedEntry]) -> PageTable:
     rows = [row(e.name, [text(_flags(r)), text(label(r.detail) or DASH)]) for e, r in flagged]
     columns = [column(name, number=False) for name in ("control", "flagged for", "reason")]
     return table("audit-controls", "Controls that were flagged.", columns, rows)
 
 
-def _by_check(bugs: Sequence[Judged], controls: Sequence[Judged]) -> PageTable:
+def _by_check(bugs: Sequence[JudgedEntry], controls: Sequence[JudgedEntry]) -> PageTable:
     """Count, for each peer check, the bugs that it fails and the controls that it does not pass."""
     rows = []
     for check in sorted({name for _, r in (*bugs, *controls) for name in r.checks}):

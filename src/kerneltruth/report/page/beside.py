@@ -30,7 +30,7 @@ from kerneltruth.report.page.wording import count, label, times
 
 MOST_KERNELS = 200
 NOT_TRIED = "not tried"
-Numbers = Mapping[tuple[int, str], int]
+KernelNumbers = Mapping[tuple[int, str], int]
 # What changed first.
 _ORDER: tuple[EditEffect | None, ...] = ("broken", "fixed", "still wrong", "still right", None)
 
@@ -99,8 +99,10 @@ def _rates(own: Sequence[Result]) -> list[Cell]:
     ]
 
 
-def _verdicts(found: RunsBeside, names: Sequence[str], numbers: Numbers) -> PageTable:
-    other = [k for k in found.kernels if k.changed or len({_verdict(r) for r in k.results}) > 1]
+def _verdicts(found: RunsBeside, names: Sequence[str], numbers: KernelNumbers) -> PageTable:
+    other = [
+        k for k in found.kernels if k.changed or len({r.verdict_in_words for r in k.results}) > 1
+    ]
     other.sort(key=lambda k: (_ORDER.index(k.became), k.results[0].task, k.name))
     rows = [
         row(
@@ -108,7 +110,7 @@ def _verdicts(found: RunsBeside, names: Sequence[str], numbers: Numbers) -> Page
             [
                 text(label(k.results[-1].origin)),
                 text(k.became or "not judged"),
-                *(_link(r, _verdict(r), numbers) for r in k.results),
+                *(_link(r, r.verdict_in_words, numbers) for r in k.results),
                 text(", ".join(map(label, k.changed))),
             ],
         )
@@ -125,7 +127,7 @@ def _verdicts(found: RunsBeside, names: Sequence[str], numbers: Numbers) -> Page
     return table("beside-verdicts", caption, columns, rows)
 
 
-def _speeds(found: RunsBeside, names: Sequence[str], numbers: Numbers) -> list[PageTable]:
+def _speeds(found: RunsBeside, names: Sequence[str], numbers: KernelNumbers) -> list[PageTable]:
     timed = [(k, k.speed) for k in found.kernels if k.speed is not None]
     if not timed:
         return []
@@ -165,13 +167,9 @@ def _shown(shown: int, of: int) -> str:
 
 
 def _link(
-    result: Result, said: str, numbers: Numbers, *, value: float | None = None
+    result: Result, said: str, numbers: KernelNumbers, *, value: float | None = None
 ) -> KernelsCell:
     kernel = ListedKernel(
         who=label(said), speed="", tied=False, attempt=numbers[result.run, result.key]
     )
     return KernelsCell(kernels=[kernel], more=0, value=said if value is None else value)
-
-
-def _verdict(result: Result) -> str:
-    return f"{result.verdict} {result.kind or ''}".strip()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
-from kerneltruth.analysis.reading import Kept, Study, read_study
+from kerneltruth.analysis.reading import KeptAnswer, Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.selection import ALL, Selection
 from kerneltruth.documents.stored import Finding
@@ -69,11 +69,11 @@ def collect(paths: Iterable[Path], *, kept: str = "best", only: Selection = ALL)
     )
 
 
-def _kept(said: str) -> Kept:
-    for known in get_args(Kept):
+def _kept(said: str) -> KeptAnswer:
+    for known in get_args(KeptAnswer):
         if said == known:
-            return cast(Kept, known)
-    raise UserError(f"--keep {said}: must be {' or '.join(get_args(Kept))}")
+            return cast(KeptAnswer, known)
+    raise UserError(f"--keep {said}: must be {' or '.join(get_args(KeptAnswer))}")
 
 
 def _findings(study: Study) -> tuple[dict[tuple[int, str], Finding], list[str]]:

@@ -43,7 +43,7 @@ _WORD = ctypes.c_uint64
 
 NAMELESS = "(unnamed)"
 # Receives a launch's demangled kernel name and the object's path; returns whether to make it.
-Asked = Callable[[str, str], bool]
+MakesLaunch = Callable[[str, str], bool]
 
 
 class _Object(ctypes.Structure):
@@ -135,7 +135,7 @@ def _tags(section: int) -> dict[int, int]:
 
 
 @contextlib.contextmanager
-def watched(is_own: Callable[[str], bool], ask: Asked) -> Iterator[None]:
+def watched(is_own: Callable[[str], bool], ask: MakesLaunch) -> Iterator[None]:
     """While entered, decide on each launch of the candidate's own objects."""
     found = [s for path, where in loaded(is_own).items() for s in slots(path, *where)]
     before = [int(_WORD.from_address(slot.address).value) for slot in found]
@@ -150,7 +150,7 @@ def watched(is_own: Callable[[str], bool], ask: Asked) -> Iterator[None]:
             _write(slot.address, value)
 
 
-def _hook(slot: LaunchSlot, ask: Asked) -> Any:
+def _hook(slot: LaunchSlot, ask: MakesLaunch) -> Any:
     words, kernel = LAUNCHING[slot.function]
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_WORD] * words)
     # As the object itself finds it: what the table held may lead to the linker, which would fill

@@ -17,7 +17,7 @@ from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import Data, KeptArgument, RepeatedArgument, TensorArgument
 from kerneltruth.runner.child.guards import fill
 from kerneltruth.runner.child.shared_memory import SharedMemory
-from kerneltruth.runner.observation import ITEMSIZE, OtherResult, Result, TensorResult
+from kerneltruth.runner.observation import ITEMSIZE, OtherResult, ReturnedResult, TensorResult
 from kerneltruth.runner.protocol import Rows
 from kerneltruth.runner.unsupported import UnsupportedError
 
@@ -183,7 +183,7 @@ def collect(
     arrays: bool,
     memory: SharedMemory | None = None,
     copied: bool = True,
-) -> tuple[Result, ...]:
+) -> tuple[ReturnedResult, ...]:
     """Return the `leaves` of what the entry returned, as results.
 
     NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Runs without the facade, but
@@ -194,12 +194,12 @@ def collect(
     return tuple(_result(value, where, arrays=arrays) for value in values)
 
 
-def collect_rows(values: Sequence[Any], rows: Rows) -> tuple[Result, ...]:
+def collect_rows(values: Sequence[Any], rows: Rows) -> tuple[ReturnedResult, ...]:
     """Return these rows of each of the `leaves`; of one with other rows, only its shape."""
     return tuple(_rows_of(value, rows) for value in values)
 
 
-def _rows_of(value: Any, rows: Rows) -> Result:
+def _rows_of(value: Any, rows: Rows) -> ReturnedResult:
     tensor = plain(value)
     if tensor is None:
         return _other(value)
@@ -219,7 +219,7 @@ def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str |
     )
 
 
-def with_alias(result: Result, alias: str | None) -> Result:
+def with_alias(result: ReturnedResult, alias: str | None) -> ReturnedResult:
     """Mark the result as sharing memory with an input."""
     return replace(result, alias=alias) if isinstance(result, TensorResult) else result
 
@@ -270,7 +270,7 @@ def _is_named_tuple(kind: type) -> bool:
     return not any(name in names for names in own for name in _READING)
 
 
-def _result(value: Any, where: _Where, *, arrays: bool) -> Result:
+def _result(value: Any, where: _Where, *, arrays: bool) -> ReturnedResult:
     if arrays and is_array(value):
         return _array_result(np.asarray(value), where)
     tensor = plain(value)

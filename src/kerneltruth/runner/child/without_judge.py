@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from kerneltruth.runner.child.worker import Worker
-from kerneltruth.runner.protocol import Load, Message, TimedStep
+from kerneltruth.runner.protocol import Load, TimedStep, WireMessage
 from kerneltruth.runner.wire import decode, encode
 
 _LIMIT = 2**40
@@ -52,7 +52,7 @@ def main(path: str) -> str | None:
     return None
 
 
-def _messages(path: str) -> Iterator[Message]:
+def _messages(path: str) -> Iterator[WireMessage]:
     with open(path, "rb") as file:
         while file.peek(1):
             yield decode(file.read, limit=_LIMIT)

@@ -21,7 +21,7 @@ _REMOVE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ControlGroup:
     """A child's group: one folder of each controller in version 1, the same twice in version 2."""
 
     memory: Path
@@ -70,10 +70,10 @@ def make(
     tasks: int,
     root: Path = _ROOT,
     memberships: Path = _MEMBERSHIPS,
-) -> Group | None:
+) -> ControlGroup | None:
     """Make a group with limits; return None where this process, of these groups, may not."""
     for above in _above(root, memberships):
-        group = Group(memory=above.memory / name, tasks=above.tasks / name)
+        group = ControlGroup(memory=above.memory / name, tasks=above.tasks / name)
         try:
             for folder in {group.memory, group.tasks}:
                 folder.mkdir()
@@ -111,7 +111,7 @@ def may_make() -> bool:
     return group is not None
 
 
-def _above(root: Path, memberships: Path) -> Iterator[Group]:
+def _above(root: Path, memberships: Path) -> Iterator[ControlGroup]:
     """Yield groups below which one could be made."""
     found = {}
     for line in memberships.read_text().splitlines():
@@ -120,13 +120,13 @@ def _above(root: Path, memberships: Path) -> Iterator[Group]:
             found[controller] = path.lstrip("/")
     if found.keys() >= _NEEDED:
         memory, tasks = (_there(root / name, found[name]) for name in ("memory", "pids"))
-        yield Group(memory=memory, tasks=tasks)
+        yield ControlGroup(memory=memory, tasks=tasks)
     if "" in found:
         own = _there(root, found[""])
         for folder in (own, *([own.parent] if _delegated(own.parent) else [])):
             with contextlib.suppress(OSError):
                 if set((folder / "cgroup.subtree_control").read_text().split()) >= _NEEDED:
-                    yield Group(memory=folder, tasks=folder)
+                    yield ControlGroup(memory=folder, tasks=folder)
 
 
 def _there(root: Path, path: str) -> Path:

@@ -25,7 +25,7 @@ from kerneltruth.runner.containment.landlock import (
     WRITE_FILE,
 )
 
-Rule = tuple[str, int]
+FileRule = tuple[str, int]
 _PINNED: list[int] = []
 _PACKAGE = Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ _MODULES = (".py", ".pyc", ".so", ".pyd", ".zip")
 
 def shared(
     environment: Mapping[str, str], *, hidden: Iterable[Path], gpu: bool
-) -> tuple[Rule, ...]:
+) -> tuple[FileRule, ...]:
     """Return the rules that all children share: rights by path.
 
     Args:
@@ -94,7 +94,7 @@ def pin(path: str) -> None:
 
 def private(
     folders: Iterable[Path | None], reads: Iterable[Path | None], *, alone: bool = False
-) -> Iterator[Rule]:
+) -> Iterator[FileRule]:
     """Yield a child's own rules, as that child: its folders, itself in /proc, what it may read.
 
     A child that is alone in its namespaces may read all of /proc.
@@ -111,7 +111,7 @@ def private(
     yield f"/proc/{os.getpid()}", READ | WRITE_FILE | TRUNCATE
 
 
-def _outermost(rules: Iterable[Rule]) -> Iterator[Rule]:
+def _outermost(rules: Iterable[FileRule]) -> Iterator[FileRule]:
     """Yield rules without those that a rule for a folder above them contains."""
     given = landlock.merged(rules)
     for path, rights in given.items():
@@ -144,7 +144,7 @@ def _configured() -> Iterator[Path]:
             yield from (Path(line.strip()) for line in Path(file).read_text().splitlines())
 
 
-def _below(root: Path, hidden: frozenset[Path]) -> Iterator[Rule]:
+def _below(root: Path, hidden: frozenset[Path]) -> Iterator[FileRule]:
     """Yield rules for all below a folder but what is hidden there."""
     root = root.resolve()
     if root == Path("/"):
@@ -160,7 +160,7 @@ def _below(root: Path, hidden: frozenset[Path]) -> Iterator[Rule]:
                 yield from _below(entry, inside)
 
 
-def _importable(entry: Path, hidden: frozenset[Path]) -> Iterator[Rule]:
+def _importable(entry: Path, hidden: frozenset[Path]) -> Iterator[FileRule]:
     """Yield rules for an entry of the import path: what is installed, elsewhere modules alone."""
     real = entry.resolve()
     if real.name in _INSTALLED or not real.is_dir():

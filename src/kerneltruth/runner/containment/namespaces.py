@@ -31,7 +31,7 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 0x1, 0x2, 0x4, 0x8
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 0x40000
 
 # Folders that are replaced, each with what is kept of it.
-Kept = tuple[tuple[Path, tuple[Path, ...]], ...]
+KeptFolders = tuple[tuple[Path, tuple[Path, ...]], ...]
 
 NOBODY = 65534
 # What root needs to run a child as another user: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
@@ -103,7 +103,7 @@ def _enter_as_user() -> None:
             raise OSError(error.errno, what) from error
 
 
-def kept(rules: Iterable[tuple[str, int]]) -> Kept:
+def kept(rules: Iterable[tuple[str, int]]) -> KeptFolders:
     """Return which folders a child sees replaced, each with what stays in it, by its rules.
 
     These are /tmp, and folders that the child's user may not pass on the way to what it may read.
@@ -119,7 +119,7 @@ def kept(rules: Iterable[tuple[str, int]]) -> Kept:
     return tuple((above, tuple(below)) for above, below in found.items())
 
 
-def settle(folder: Path, cache: Path | None, keep: Kept) -> None:
+def settle(folder: Path, cache: Path | None, keep: KeptFolders) -> None:
     """Give this process, the child, a network, /tmp and /proc of its own, and no shared memory.
 
     `folder` becomes /tmp, with the cache in it.

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from kerneltruth.runner.observation import Access
 
-Array = np.ndarray[Any, Any]
+Array = NDArray[Any]
 
 _MOST_ACCESSES = 8
 _MOST_EXPOSED = 4096

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-Array = np.ndarray[Any, Any]
+Array = NDArray[Any]
 # Addresses that are kept; a call that stores more is not followed.
 _MOST = 2**22
 

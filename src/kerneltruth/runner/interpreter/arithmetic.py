@@ -12,31 +12,31 @@ from triton.runtime.interpreter import TensorHandle
 from kerneltruth.runner.interpreter.handles import Handle, make, truth, values
 from kerneltruth.runner.interpreter.numbers import Array
 
-Operation = Callable[..., Array]
+ArrayOperation = Callable[..., Array]
 
 
-def _binary(operation: Operation) -> Callable[..., Handle]:
+def _binary(operation: ArrayOperation) -> Callable[..., Handle]:
     def method(self: Any, lhs: Handle, rhs: Handle) -> Handle:
         return make(operation(values(lhs), values(rhs)), lhs.dtype.scalar)
 
     return method
 
 
-def _unary(operation: Operation) -> Callable[..., Handle]:
+def _unary(operation: ArrayOperation) -> Callable[..., Handle]:
     def method(self: Any, arg: Handle) -> Handle:
         return make(operation(values(arg)), arg.dtype.scalar)
 
     return method
 
 
-def _ordered(operation: Operation) -> Callable[..., Handle]:
+def _ordered(operation: ArrayOperation) -> Callable[..., Handle]:
     def method(self: Any, lhs: Handle, rhs: Handle) -> Handle:
         return truth(operation(values(lhs), values(rhs)))
 
     return method
 
 
-def _unordered(opposite: Operation) -> Callable[..., Handle]:
+def _unordered(opposite: ArrayOperation) -> Callable[..., Handle]:
     def method(self: Any, lhs: Handle, rhs: Handle) -> Handle:
         return truth(~opposite(values(lhs), values(rhs)))
 

@@ -24,7 +24,7 @@ from kerneltruth.runner.interpreter import (
 from kerneltruth.runner.interpreter.versions import adapter
 from kerneltruth.runner.unsupported import UnsupportedError
 
-Method = Callable[..., Any]
+BuilderMethod = Callable[..., Any]
 
 _COMMON = (arithmetic, atomics, casts, dot, integers, libdevice, memory)
 
@@ -66,7 +66,7 @@ KEPT = frozenset(
 _installed = False
 
 
-def methods() -> dict[str, Method]:
+def methods() -> dict[str, BuilderMethod]:
     """Return the replacements of the builder's methods for the installed version of Triton."""
     common = {name: method for module in _COMMON for name, method in module.METHODS.items()}
     return {**common, **adapter().methods}
@@ -104,7 +104,7 @@ def unknown() -> list[str]:
     ]
 
 
-def _takes_the_same(method: Method, original: Method) -> bool:
+def _takes_the_same(method: BuilderMethod, original: BuilderMethod) -> bool:
     try:
         inspect.signature(method).bind(*inspect.signature(original).parameters)
     except TypeError:
@@ -140,7 +140,7 @@ def install() -> None:
     _installed = True
 
 
-def _refusing(name: str) -> Method:
+def _refusing(name: str) -> BuilderMethod:
     # What a newer version has added may compute anything.
     def method(self: Any, *_: Any, **__: Any) -> Any:
         raise UnsupportedError(f"{name} of Triton's interpreter is newer than kerneltruth")

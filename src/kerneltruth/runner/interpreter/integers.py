@@ -11,7 +11,7 @@ from triton.runtime.interpreter import TensorHandle
 from kerneltruth.runner.interpreter.handles import Handle, make, truth
 from kerneltruth.runner.interpreter.numbers import Array
 
-Operation = Callable[[Array, Array], Array]
+IntegerOperation = Callable[[Array, Array], Array]
 
 
 def _unsigned(data: Array) -> Array:
@@ -26,7 +26,9 @@ def _as_is(data: Array) -> Array:
     return data
 
 
-def _binary(operation: Operation, view: Callable[[Array], Array] = _as_is) -> Callable[..., Handle]:
+def _binary(
+    operation: IntegerOperation, view: Callable[[Array], Array] = _as_is
+) -> Callable[..., Handle]:
     def method(self: Any, lhs: Handle, rhs: Handle) -> Handle:
         result = operation(view(lhs.data), view(rhs.data))
         if result.dtype != lhs.data.dtype:
@@ -36,14 +38,14 @@ def _binary(operation: Operation, view: Callable[[Array], Array] = _as_is) -> Ca
     return method
 
 
-def _compare(operation: Operation, view: Callable[[Array], Array]) -> Callable[..., Handle]:
+def _compare(operation: IntegerOperation, view: Callable[[Array], Array]) -> Callable[..., Handle]:
     def method(self: Any, lhs: Handle, rhs: Handle) -> Handle:
         return truth(operation(view(lhs.data), view(rhs.data)))
 
     return method
 
 
-def _one_bit(for_bits: Operation, for_words: Operation) -> Operation:
+def _one_bit(for_bits: IntegerOperation, for_words: IntegerOperation) -> IntegerOperation:
     # One-bit integers wrap modulo 2; NumPy's bool would count or refuse instead.
     def operation(a: Array, b: Array) -> Array:
         return (for_bits if a.dtype == np.bool_ else for_words)(a, b)
@@ -86,7 +88,7 @@ def _iabs(self: Any, arg: Handle) -> Handle:
     return TensorHandle(np.abs(arg.data), arg.dtype.scalar)
 
 
-_COMPARISONS: dict[str, Operation] = {
+_COMPARISONS: dict[str, IntegerOperation] = {
     "LE": np.less_equal,
     "LT": np.less,
     "GE": np.greater_equal,

@@ -49,13 +49,13 @@ _MOST_CONSTANT_BYTES = 64 * 2**20
 Operation = Callable[..., Any]
 # What to do with the arguments' handles; a number if the result is that argument itself; None if
 # the language must be asked each time.
-Plan = Callable[[list[Any]], Any] | int | None
+OperationPlan = Callable[[list[Any]], Any] | int | None
 
 
 class _State:
     # Only while the language is the interpreter's.
     in_use = False
-    plans: ClassVar[dict[tuple[Any, ...], Plan]] = {}
+    plans: ClassVar[dict[tuple[Any, ...], OperationPlan]] = {}
     constant_bytes = 0
     recorder: _RecordingBuilder | None = None
 
@@ -242,7 +242,7 @@ def _first(
     return result
 
 
-def _remember(key: tuple[Any, ...], recorder: _RecordingBuilder, plan: Plan) -> None:
+def _remember(key: tuple[Any, ...], recorder: _RecordingBuilder, plan: OperationPlan) -> None:
     pairs = zip(recorder.slots, recorder.constant, strict=True)
     kept = [s.data.nbytes for s, constant in pairs if constant and isinstance(s, TensorHandle)]
     _State.constant_bytes += sum(kept)
@@ -252,7 +252,7 @@ def _remember(key: tuple[Any, ...], recorder: _RecordingBuilder, plan: Plan) -> 
     _State.plans[key] = plan
 
 
-def _plan(recorder: _RecordingBuilder, result: Any) -> Plan:
+def _plan(recorder: _RecordingBuilder, result: Any) -> OperationPlan:
     """Return the notes as a function of the arguments; None if they hold for this call alone."""
     if recorder.refused or type(result) is not _TENSOR:
         return None
@@ -278,7 +278,7 @@ def _runnable(
     steps: list[tuple[Operation, Callable[[list[Any]], tuple[Any, ...]]]],
     made: int,
     like: Any,
-) -> Plan:
+) -> OperationPlan:
     new, kind = object.__new__, _TENSOR
     type_, dtype, numel, shape = like.type, like.dtype, like.numel, like.shape
 

@@ -18,7 +18,7 @@ from kerneltruth.runner.interpreter.control import AmbiguousTruth
 from kerneltruth.runner.interpreter.handles import make, values
 from kerneltruth.runner.interpreter.numbers import NARROW, Array, decode, encode
 
-Tensor = Any
+BlockTensor = Any
 Blocks = tuple[Array, ...]
 _STANDARD = tl.standard
 
@@ -27,14 +27,16 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, tl.constexpr) else value
 
 
-def tensor(data: Array, ty: Any) -> Tensor:
+def tensor(data: Array, ty: Any) -> BlockTensor:
     """Make a tensor of scalar type `ty`; an array without dimensions gives a scalar."""
     if data.ndim == 0:
         return tl.core.tensor(TensorHandle(data.reshape(1), ty), ty)
     return tl.core.tensor(TensorHandle(data, ty), tl.block_type(ty, list(data.shape)))
 
 
-def _combined(function: Any, left: Iterable[Tensor], right: Iterable[Tensor]) -> list[Tensor]:
+def _combined(
+    function: Any, left: Iterable[BlockTensor], right: Iterable[BlockTensor]
+) -> list[BlockTensor]:
     result = function(*left, *right)
     return list(result) if isinstance(result, (tuple, list, tl.tuple)) else [result]
 
@@ -174,7 +176,7 @@ def _shortcut_scan(function: Any, types: list[Any], blocks: Blocks) -> Blocks | 
     return (data,)
 
 
-def _unpack(inputs: Any) -> tuple[list[Tensor], bool]:
+def _unpack(inputs: Any) -> tuple[list[BlockTensor], bool]:
     single = isinstance(inputs, tl.core.tensor)
     return ([inputs] if single else list(inputs)), single
 
@@ -187,7 +189,7 @@ def _axis(axis: Any, rank: int) -> int:
 
 def reduce(
     input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any
-) -> Tensor | tuple[Tensor, ...]:
+) -> BlockTensor | tuple[BlockTensor, ...]:
     """`tl.reduce`."""
     tensors, single = _unpack(input)
     axis, keep_dims = _plain(axis), _plain(keep_dims)
@@ -214,7 +216,7 @@ def reduce(
 
 def associative_scan(
     input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any
-) -> Tensor | tuple[Tensor, ...]:
+) -> BlockTensor | tuple[BlockTensor, ...]:
     """`tl.associative_scan`."""
     tensors, single = _unpack(input)
     axis, reverse = _axis(_plain(axis), len(tensors[0].shape)), _plain(reverse)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from kerneltruth.runner.child import placing
-from kerneltruth.runner.observation import OtherResult, Result, TensorResult
+from kerneltruth.runner.observation import OtherResult, ReturnedResult, TensorResult
 from kerneltruth.runner.timing.input_buffers import BITS
 from kerneltruth.runner.timing.messages import SpotCheck
 
@@ -66,7 +66,7 @@ class SpotRecorder:
             if len(spots):
                 _take(_bits(tensor), spots, out=buffers[self._lines[buffer]])
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[ReturnedResult, ...]:
         """Return for each output a tensor with a line for each call, or what was odd about one."""
         if self._odd is not None:
             return (OtherResult(type="sample", text=self._odd),)

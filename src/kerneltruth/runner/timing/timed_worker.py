@@ -43,7 +43,7 @@ from kerneltruth.runner.timing.spot_checks import SpotRecorder, unwatched
 
 Caller = Callable[[], Any]
 # From the arguments of each buffer to the calls: the entry is built once.
-Ready = Callable[[Sequence[Sequence[Offered]]], list[Caller]]
+MakeCalls = Callable[[Sequence[Sequence[Offered]]], list[Caller]]
 # cudaLimitPersistingL2CacheSize of cudaDeviceSetLimit.
 _PERSISTING_L2 = 0x06
 _sum = torch.ops.aten.sum.default
@@ -75,7 +75,7 @@ class TimedWorker:
         self,
         stock: PrepareInputs,
         device: torch.device,
-        ready: Ready,
+        ready: MakeCalls,
         *,
         cuda: Any = torch.cuda,
         unwatched: Callable[[], contextlib.AbstractContextManager[Any]] = unwatched,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kerneltruth.suites.flashinfer.definition import FLOATS, Definition, Tensor
 from kerneltruth.suites.flashinfer.workload import Workload
-from kerneltruth.tasks.spec import Argument, Attribute, Derived, Scalar
+from kerneltruth.tasks.spec import ArgumentSpec, Attribute, Derived, Scalar
 
 _EPSILONS: tuple[Scalar, ...] = (1e-6, 1e-5)
 _FACTORS: tuple[Scalar, ...] = (1.0, 0.125)
@@ -29,7 +29,7 @@ def number_of(
     definition: Definition,
     workloads: Sequence[Workload],
     solved: Mapping[str, str],
-) -> Argument:
+) -> ArgumentSpec:
     """Return a plain number: from workloads, else an axis of its name, else values of its dtype."""
     said = dict.fromkeys(
         (type(w.scalars[tensor.name]), w.scalars[tensor.name])

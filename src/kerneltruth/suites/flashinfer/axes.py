@@ -97,7 +97,7 @@ def dim_of(definition: Definition, axis: str, role: Role) -> Dim:
     return Dim(symbol=axis, role=role, low=1, high=high)
 
 
-def flops_of(definition: Definition, roles: Mapping[str, Role], used: Sequence[str]) -> str:
+def flops_of(roles: Mapping[str, Role], used: Sequence[str]) -> str:
     """Estimate the work, which no definition states: products by all axes, others by elements."""
     if "contracted" in roles.values():
         return "*".join(["2", *used])
@@ -121,7 +121,7 @@ def bytes_of_forms(
     real, other = {}, {}
     for label, workload in forms.items():
         moved = [
-            (t.dtype, math.prod(workload.shape(definition, t)))
+            (t.dtype, math.prod(workload.shape(t)))
             for t in (*definition.inputs, *definition.outputs)
             if t.shape is not None
         ]

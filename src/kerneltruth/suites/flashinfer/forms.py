@@ -54,11 +54,9 @@ def label_of(definition: Definition, number: int, workload: Workload) -> str:
     return " ".join([f"#{number}", *sizes])
 
 
-def formed(
-    definition: Definition, tensor: Tensor, forms: Mapping[str, Workload], working: str
-) -> TensorSpec:
+def formed(tensor: Tensor, forms: Mapping[str, Workload], working: str) -> TensorSpec:
     """Return a tensor with its shape per workload, and for integers also the values."""
-    shapes = {n: w.shape(definition, tensor) for n, w in forms.items()}
+    shapes = {n: w.shape(tensor) for n, w in forms.items()}
     typical = tuple(str(n) for n in next(iter(shapes.values())))
     same = len(set(shapes.values())) == 1
     dims = typical if same else (f"*{shapes!r}[{FORM}]",)

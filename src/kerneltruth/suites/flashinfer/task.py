@@ -40,7 +40,7 @@ from kerneltruth.suites.flashinfer.forms import FORM, fitting, formed, label_of
 from kerneltruth.suites.flashinfer.reference import DefinitionReference, ResultFacts
 from kerneltruth.suites.flashinfer.workload import Workload
 from kerneltruth.suites.remote import Rejected
-from kerneltruth.tasks.spec import Argument, Attribute, Benchmark, Output, Task, TensorSpec
+from kerneltruth.tasks.spec import ArgumentSpec, Attribute, Benchmark, Output, Task, TensorSpec
 
 SUITE = "flashinfer"
 _RANDOM = {"multinomial", "bernoulli", "rand", "randn", "randint", "randperm"}
@@ -148,7 +148,7 @@ def _of_dims(
             for rule in definition.constraints
             if solved_by(rule) not in solved.items()
         ),
-        flops=flops_of(definition, roles, used),
+        flops=flops_of(roles, used),
         bytes=bytes_of(definition, working, solved),
         benchmark=benchmark_of(definition, workloads, dims),
     )
@@ -163,12 +163,12 @@ def _of_forms(
 ) -> Task:
     labels = tuple(label_of(definition, i, w) for i, w in enumerate(workloads))
     forms = dict(zip(labels, workloads, strict=True))
-    arguments: list[Argument] = [Attribute(name=FORM, default=labels[0], values=labels)]
+    arguments: list[ArgumentSpec] = [Attribute(name=FORM, default=labels[0], values=labels)]
     for tensor in definition.inputs:
         if tensor.shape is None:
             arguments.append(number_of(tensor, definition, workloads, {}))
         else:
-            arguments.append(formed(definition, tensor, forms, working))
+            arguments.append(formed(tensor, forms, working))
     sums = [a for a, r in roles_of(definition).items() if r in ("contracted", "reduced")]
     terms = {n: math.prod(max(w.axes[a], 1) for a in sums) for n, w in forms.items()}
     return replace(
@@ -218,7 +218,7 @@ def _facts(task: Task, reference: DefinitionReference) -> ResultFacts:
     if case is None:
         raise Refused("no sizes satisfy its constraints")
     inputs = materialize(task, structs.replace(case, recipe="normal"))
-    wide = cast(task, inputs.tensors, torch.float64)
+    wide = cast(inputs.tensors, torch.float64)
     scalars = {n: v for n, v in inputs.scalars.items() if not n.startswith("_")}
     return reference.facts(**wide, **scalars)
 

@@ -54,14 +54,14 @@ class Workload:
     scalars: Mapping[str, bool | int | float]
     stored: Mapping[str, StoredTensor]
 
-    def shape(self, definition: Definition, tensor: Tensor) -> tuple[int, ...]:
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the concrete shape of a tensor."""
         return tuple(self.axes[a] for a in tensor.shape or ())
 
     def elements(self, definition: Definition) -> int:
         """Return how many elements all inputs and outputs have."""
         tensors = (*definition.inputs, *definition.outputs)
-        return sum(math.prod(self.shape(definition, t)) for t in tensors)
+        return sum(math.prod(self.shape(t)) for t in tensors)
 
 
 def read_workloads(

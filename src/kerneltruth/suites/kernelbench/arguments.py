@@ -13,7 +13,7 @@ from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.reference import member_name, modes_of
 from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.model import BACKWARD, CALL, PLAIN_CALL
-from kerneltruth.tasks.spec import KEEPING_KINDS, Argument, Attribute, Derived, TensorSpec
+from kerneltruth.tasks.spec import KEEPING_KINDS, ArgumentSpec, Attribute, Derived, TensorSpec
 
 # The hidden attributes that select a case's constants, and how the model is called.
 SIZES = "_sizes"
@@ -36,8 +36,8 @@ _AROUND = 0.25
 
 
 def arguments_of(
-    problem: Problem, schema: Schema, specs: Sequence[Argument], drawn: Sequence[str]
-) -> Iterator[Argument]:
+    problem: Problem, schema: Schema, specs: Sequence[ArgumentSpec], drawn: Sequence[str]
+) -> Iterator[ArgumentSpec]:
     """Return all arguments: those that choose sizes and mode, then the call's own.
 
     Args:
@@ -59,8 +59,8 @@ def arguments_of(
 
 
 def _of_model(
-    schema: Schema, specs: Sequence[Argument], drawn: Sequence[str]
-) -> Iterator[Argument]:
+    schema: Schema, specs: Sequence[ArgumentSpec], drawn: Sequence[str]
+) -> Iterator[ArgumentSpec]:
     """Return arguments that describe a model: its constructor's inputs, its own, its weights."""
     built = by_sizes({c.label: c.outline.init for c in schema.every})
     yield Derived(name=CONSTRUCTED, expression=built)
@@ -72,7 +72,7 @@ def _of_model(
     yield from (_weight(schema, name) for name in drawn)
 
 
-def shown_in_call(arguments: Sequence[Argument]) -> Iterator[str]:
+def shown_in_call(arguments: Sequence[ArgumentSpec]) -> Iterator[str]:
     """Return the arguments of a call, a list once, without what describes a model."""
     names: dict[str, str] = {}
     for a in arguments:
@@ -97,9 +97,9 @@ def _by(attribute: str, values: Mapping[str, Any]) -> str:
     return f"{dict(values)!r}[{attribute}]"
 
 
-def inputs_of(schema: Schema) -> list[Argument]:
+def inputs_of(schema: Schema) -> list[ArgumentSpec]:
     """Return what a call gets: tensors, lists' members one by one, and numbers."""
-    found: list[Argument] = []
+    found: list[ArgumentSpec] = []
     names = list(schema.choices[-1].outline.names)
     for i, facts in enumerate(schema.inputs):
         name = names[i] if i < len(names) else f"input_{i}"
@@ -117,7 +117,7 @@ def inputs_of(schema: Schema) -> list[Argument]:
     return found
 
 
-def _number(schema: Schema, name: str, values: Mapping[str, Any]) -> Argument:
+def _number(schema: Schema, name: str, values: Mapping[str, Any]) -> ArgumentSpec:
     """Return a plain argument: it varies by itself unless it follows from the sizes."""
     default, *others = values.values()
     if name not in schema.numbers or any(v != default for v in others):

@@ -13,7 +13,7 @@ from kerneltruth.suites.kernelbench.constants import Constants, slots_of
 from kerneltruth.suites.kernelbench.problem import Problem
 from kerneltruth.suites.kernelbench.schema import ConstantChoice, Schema
 from kerneltruth.tasks.arguments import KINDS
-from kerneltruth.tasks.spec import Argument, Attribute, Derived, Task, TensorSpec, evaluate
+from kerneltruth.tasks.spec import ArgumentSpec, Attribute, Derived, Task, TensorSpec, evaluate
 
 _MOST_FACTOR = 256
 # The share of sets in which a sum has as many terms as a size that is summed over.
@@ -226,7 +226,7 @@ class _Learner:
             else:
                 yield text
 
-    def _argument(self, place: int, argument: Argument) -> str:
+    def _argument(self, place: int, argument: ArgumentSpec) -> str:
         match argument:
             case Attribute():
                 return f"{argument.name}={argument.default!r}"

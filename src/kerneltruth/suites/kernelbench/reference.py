@@ -29,21 +29,21 @@ _MOST_FLOPS_ON_CPU = 2**36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
+class CallMode:
     """How a model is called; see `ProblemCall`."""
 
     training: bool | None = None
     updated: tuple[str, ...] = ()
 
 
-def modes_of(schema: Schema) -> dict[str, Mode]:
+def modes_of(schema: Schema) -> dict[str, CallMode]:
     """How a model is called, by name: first as KernelBench does, then variants that it ignores."""
     names = ("training", "evaluation") if schema.training else ("evaluation", "training")
-    found = {names[0]: Mode()}
+    found = {names[0]: CallMode()}
     if schema.modes:
-        found[names[1]] = Mode(training=not schema.training)
+        found[names[1]] = CallMode(training=not schema.training)
     if schema.updated:
-        found[UPDATED] = Mode(updated=schema.updated)
+        found[UPDATED] = CallMode(updated=schema.updated)
     return found
 
 
@@ -152,7 +152,7 @@ class ProblemReference:
         # One tensor may keep float32 beside narrower ones.
         narrowest = min(floats, key=lambda d: d.itemsize, default=torch.float64)
         dtype = str(narrowest).removeprefix("torch.")
-        chosen = modes_of(self._schema).get(mode or "", Mode())
+        chosen = modes_of(self._schema).get(mode or "", CallMode())
         outline = self._choices[sizes].outline
         return ProblemCall(
             constants=self._choices[sizes].constants,

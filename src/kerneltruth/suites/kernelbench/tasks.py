@@ -38,7 +38,7 @@ from kerneltruth.tasks.model import CALL, PLAIN_CALL
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import (
     FLOATS,
-    Argument,
+    ArgumentSpec,
     Attribute,
     Benchmark,
     Output,
@@ -185,7 +185,7 @@ def _task(
     problem: Problem,
     schema: Schema,
     *,
-    arguments: tuple[Argument, ...],
+    arguments: tuple[ArgumentSpec, ...],
     outputs: tuple[Output, ...],
     reference: Callable[..., Any],
     with_spread: WithSpread | None = None,

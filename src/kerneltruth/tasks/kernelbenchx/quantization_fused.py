@@ -16,8 +16,8 @@ from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, explained, how, judge
 from kerneltruth.tasks.misquantized.int8 import of_quantizers
 from kerneltruth.tasks.quantized import (
-    Choices,
     Member,
+    NamedQuantizations,
     Quantized,
     bilinear,
     exact,
@@ -108,7 +108,7 @@ def _affine(n: Quantized, weight: Quantized | None, bias: Tensor | None) -> Quan
 
 def _forms(
     t: Quantized, shared: dict[str, tuple[int, ...]], quantizer: Quantizer = quantize
-) -> Choices:
+) -> NamedQuantizations:
     """A tensor as it is, and quantized with each sharing of scales."""
     return [
         ("float", t),

@@ -19,7 +19,7 @@ from kerneltruth.tasks.changed_rules import ChangedRule
 # From a ratio and a zero point to a code, before it is converted.
 Code = Callable[[Tensor, int], Tensor]
 Convert = Callable[[Tensor], Tensor]
-Reference = Callable[..., Any]
+ReferenceFunction = Callable[..., Any]
 
 
 def saturated(codes: Tensor, low: int = -128, high: int = 127) -> Tensor:
@@ -47,10 +47,6 @@ def _floats(codes: Tensor) -> Tensor:
 
 def _nearest(ratio: Tensor, zero: int) -> Tensor:
     return torch.round(ratio) + zero
-
-
-def _nearest_of_sum(ratio: Tensor, zero: int) -> Tensor:
-    return torch.round(ratio + zero)
 
 
 def _toward_zero(ratio: Tensor, zero: int) -> Tensor:
@@ -123,12 +119,12 @@ def _own_scale(input: Tensor, dims: tuple[int, ...]) -> Tensor:
     return torch.where(largest == 0, 1.0, largest / 127)
 
 
-def _otherwise(rule: QuantizationRule, words: str, reference: Reference) -> ChangedRule:
+def _otherwise(rule: QuantizationRule, words: str, reference: ReferenceFunction) -> ChangedRule:
     return ChangedRule(rule=rule, words=words, reference=reference)
 
 
 def _in_floats(
-    words: str, reference: Reference, rest: tuple[Output, ...] = ()
+    words: str, reference: ReferenceFunction, rest: tuple[Output, ...] = ()
 ) -> tuple[ChangedRule, ...]:
     """Return the change in which a first output of int8 is one of floats, of either type."""
     return tuple(

@@ -19,7 +19,14 @@ from kerneltruth.tasks.arguments import Output
 from kerneltruth.tasks.changed_rules import ChangedRule
 from kerneltruth.tasks.claims import Evidence
 from kerneltruth.tasks.explained import Family, explained
-from kerneltruth.tasks.quantized import Choices, Coding, Member, asymmetric, exact, quantize
+from kerneltruth.tasks.quantized import (
+    Coding,
+    Member,
+    NamedQuantizations,
+    asymmetric,
+    exact,
+    quantize,
+)
 from kerneltruth.tasks.scalings import (
     ANY,
     TOPS,
@@ -38,7 +45,7 @@ class Change(NamedTuple):
     words: str
     quantizers: tuple[Quantizer, ...]
 
-    def scaling(self, x: Tensor, shared: Shared, along: int | None) -> Choices:
+    def scaling(self, x: Tensor, shared: Shared, along: int | None) -> NamedQuantizations:
         """A tensor with each sharing of scales by dims, under this change."""
         return [
             (f"{name}/{ANY}", quantizer(x, over))
@@ -107,11 +114,11 @@ def in_tf32(reference: Callable[..., Tensor], *factors: str) -> tuple[ChangedRul
     return tuple(replace(IN_FLOATS, reference=partial(product, half)) for half in _HALVES)
 
 
-def _as_float(x: Tensor, shared: Shared, along: int | None) -> Choices:
+def _as_float(x: Tensor, shared: Shared, along: int | None) -> NamedQuantizations:
     return [(f"float/{ANY}", exact(x))]
 
 
-def _along_others(x: Tensor, shared: Shared, along: int | None) -> Choices:
+def _along_others(x: Tensor, shared: Shared, along: int | None) -> NamedQuantizations:
     """A tensor with scales along the dims that are to share one, and shared by the others."""
     others = {n: sorted({*range(x.ndim)} - {d % x.ndim for d in o}) for n, o in shared.items()}
     return plainly(x, {name: dims for name, dims in others.items() if dims}, along)

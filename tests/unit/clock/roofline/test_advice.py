@@ -17,7 +17,6 @@ FLOOR = Floor(
     bound_by="memory",
     bytes=10**7,
     flops=2 * 10**8,
-    intensity=20,
     format="tf32",
     flops_per_s=1e14,
 )

@@ -1,6 +1,5 @@
 """Floors and limits of declared tasks, on a device of round numbers."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -89,7 +88,6 @@ def test_an_elementwise_kernel_is_bound_by_memory():
     found = floor(RELU, case_of(RELU, M=1000, N=500), DEVICE, output_bytes=2_000_000)
     assert found.seconds == pytest.approx(4e-6)
     assert found.bound_by == "memory"
-    assert found.intensity == pytest.approx(0.125)
     assert found.efficiency(8e-6) == pytest.approx(0.5)
 
 
@@ -127,7 +125,7 @@ def test_what_fits_into_a_warm_cache_costs_no_traffic():
 def test_a_task_that_moves_nothing_has_a_floor_of_zero():
     fill = find("kernelbenchx/index_fill_")
     found = floor(fill, benchmark_case(fill, 0, "float32"), DEVICE)
-    assert (found.seconds, found.intensity) == (0, math.inf)
+    assert found.seconds == 0
 
 
 @pytest.mark.parametrize(
@@ -141,9 +139,7 @@ def test_a_task_that_moves_nothing_has_a_floor_of_zero():
     ],
 )
 def test_the_regime_follows_from_time_floor_and_launch(seconds, launch_s, expected):
-    bound = Floor(
-        seconds=1e-5, bound_by="memory", bytes=1, flops=1, intensity=1.0, format="float32"
-    )
+    bound = Floor(seconds=1e-5, bound_by="memory", bytes=1, flops=1, format="float32")
     assert regime(seconds, bound, launch_s=launch_s) == expected
 
 

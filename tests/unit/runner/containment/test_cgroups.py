@@ -37,7 +37,7 @@ def tree(tmp_path):
 def test_version_1_has_a_folder_for_each_controller_below_that_of_this_process(tree, tmp_path):
     here = tree("8:pids:/\n4:cpu,memory:/session\n0::/\n", memory__session="", pids="")
     group = cgroups.make("child", **LIMITS, **here)
-    assert group == cgroups.Group(
+    assert group == cgroups.ControlGroup(
         memory=tmp_path / "memory/session/child", tasks=tmp_path / "pids/child"
     )
     assert (group.memory / "memory.limit_in_bytes").read_text() == str(2**28)
@@ -62,7 +62,7 @@ def test_no_group_is_made_where_a_controller_is_off(tree, tmp_path, on):
 def test_what_the_system_says_of_a_group_is_read(tmp_path):
     (tmp_path / "memory.events").write_text("low 0\noom 3\noom_kill 0\n")
     (tmp_path / "pids.events").write_text("max 0\n")
-    group = cgroups.Group(memory=tmp_path, tasks=tmp_path)
+    group = cgroups.ControlGroup(memory=tmp_path, tasks=tmp_path)
     assert not group.out_of_memory
     assert not group.out_of_tasks
     (tmp_path / "memory.events").write_text("low 0\noom 3\noom_kill 1\n")
