@@ -25,8 +25,8 @@ FRONTED = re.compile(r"^\W*(Who|Whose|Of(?! course)) [^?]*[^?\s]\s*$")
 # To be told apart is the verb of statistics.
 PHRASES = re.compile(r"\b((is|are|be) told(?! [\w ]*\b(apart|from)\b)|so many|has teeth)\b")
 NAMES = {"asked": "request", "told": "message", "due": "expected"}
-# Suites, programs that the tool writes, and tests still have some.
-NAMED = re.compile(r"(src|benchmarks)/(?!kerneltruth/(suites|corpus|explain/reproducer)/).*\.py$")
+# Kernels of the corpus are named by the hash of their text, and stay; tests still have some.
+NAMED = re.compile(r"(src|benchmarks)/(?!kerneltruth/corpus/).*\.py$")
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:

@@ -117,7 +117,7 @@ def test_a_solution_is_timed_against_the_definitions_own_reference(kt, data_set,
     assert ran.code == 0, ran.err
     (shape,) = json.loads(ran.out)["shapes"]
     assert shape["graded"]["wrong"] == []
-    # The last ones of some laps, and others among them.
+    # The last ones of some batches, and others among them.
     assert shape["graded"]["calls"] > 8
     assert shape["baselines"]["eager"]["ratio"] > 0
 

@@ -40,7 +40,7 @@ QUICK = (*TASK, "--against", "eager", "--budget", "0", "--seed", "5")
 
 @pytest.fixture(autouse=True)
 def _small_shapes(monkeypatch):
-    """Shapes and laps for a test: published ones take seconds on a CPU."""
+    """Shapes and batches for a test: published ones take seconds on a CPU."""
     monkeypatch.setattr(timed_cases, "MOST_ELEMENTS", 10_000)
     monkeypatch.setattr(
         "kerneltruth.engine.benchmark.timed_file.Effort",

@@ -97,9 +97,9 @@ def test_an_idle_card_takes_some_watts_and_a_busy_one_more_up_to_its_limit(hones
 
 def test_laps_and_sides_of_the_same_product_agree(honest):
     for found in honest:
-        laps = [lap for side in found.sides.values() for lap in side.laps]
-        assert len(laps) == 4
-        assert max(laps) < 1.15 * min(laps)
+        batches = [joules for side in found.sides.values() for joules in side.laps]
+        assert len(batches) == 4
+        assert max(batches) < 1.15 * min(batches)
 
 
 def test_a_candidate_that_leaves_out_calls_of_the_loop_shows_no_energy(measured):

@@ -28,18 +28,18 @@ from kerneltruth.documents.rates import StageRates
 
 STAGES = ("call", "exe", "perf")
 OF_DTYPE = "dtypes."
-Standing = Literal["right", "failed", "open"]
+DtypeOutcome = Literal["right", "failed", "open"]
 
 # What is counted of each task, in the order of its counts.
 _COUNTED = ("attempts", "call", "exe", "perf", "call_most", "exe_most", "failed")
 
 
-def standing(result: Result, dtype: str) -> Standing:
-    """Return how an attempt stands in a dtype of its task."""
+def outcome_in(result: Result, dtype: str) -> DtypeOutcome:
+    """Return how an attempt ends in a dtype of its task."""
     return _by_profile(result, dtype) if result.has_profile else _by_counts(result, dtype)
 
 
-def _by_profile(result: Result, dtype: str) -> Standing:
+def _by_profile(result: Result, dtype: str) -> DtypeOutcome:
     profile = result.profile
     deciding = {k: p.status for k, p in profile.items() if p.decisive}
     if result.judged and not result.correct and not any(s in FAILING for s in deciding.values()):
@@ -53,7 +53,7 @@ def _by_profile(result: Result, dtype: str) -> Standing:
     return "right" if all(status == "held" for status in statuses) else "open"
 
 
-def _by_counts(result: Result, dtype: str) -> Standing:
+def _by_counts(result: Result, dtype: str) -> DtypeOutcome:
     count = result.dtypes.get(dtype)
     if result.correct:
         return "right" if count is not None and count.returned else "open"
@@ -94,16 +94,16 @@ class _Counts:
         """Count an attempt at a task of that dtype."""
         count = result.dtypes.get(dtype)
         returned = count is not None and count.returned > 0
-        stands = standing(result, dtype)
-        right, failed = stands == "right", stands == "failed"
+        outcome = outcome_in(result, dtype)
+        right, failed = outcome == "right", outcome == "failed"
         timing = result.timing
         timed = timing is not None and any(shape.dtype == dtype for shape in timing.shapes)
         most = _may_return(result, dtype), not failed
         row = self.tasks.setdefault(result.task, [0] * len(_COUNTED))
         for place, counts in enumerate((True, returned, right, timed, *most, failed)):
             row[place] += counts
-        self.not_judged += stands == "open" and not result.judged
-        self.stopped_before += stands == "open" and result.judged
+        self.not_judged += outcome == "open" and not result.judged
+        self.stopped_before += outcome == "open" and result.judged
         for stage in STAGES:
             self.not_tried[stage] += not result.tried(stage)
 

@@ -103,14 +103,14 @@ class AloneTimes(Model, frozen=True, kw_only=True):
 
 
 class CallEnergy(Model, frozen=True, kw_only=True):
-    """Energy of a side's calls, as the device's counter shows it around laps of many calls.
+    """Energy of a side's calls, as the device's counter shows it around long batches.
 
     Attributes:
         joules: of a call, with the idle device's part; null where it is not reported.
-        watts: mean power during the laps; likewise.
-        laps: joules of a call in each lap.
-        calls: of each lap.
-        seconds: of all laps, by the judge's clock.
+        watts: mean power during these batches; likewise.
+        laps: joules of a call in each batch.
+        calls: of each batch.
+        seconds: of all batches, by the judge's clock.
         reason: why the energy is not reported.
     """
 
@@ -126,7 +126,7 @@ class ShapeEnergy(Model, frozen=True, kw_only=True):
     """Energy of the calls on a shape.
 
     Attributes:
-        idle_watts: of the device before the laps, while no side ran; null where it is not read.
+        idle_watts: of the device before the batches, while no side ran; null where it is not read.
         sides: of `candidate` and of each baseline, by name.
         reason: why nothing was read.
     """

@@ -67,9 +67,9 @@ def recognize(
         _check_parameters(found, task)
         return found, task
     # A task name given by the user may be the function's name in another benchmark's file.
-    asked = name.rpartition("/")[2]
+    short_name = name.rpartition("/")[2]
     candidate = read_candidate(
-        text, str(file), task_names=(asked,), task=asked, entry=entry or task.entry
+        text, str(file), task_names=(short_name,), task=short_name, entry=entry or task.entry
     )
     return candidate, task
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from results_for_tests import counted, result, timed
 
-from kerneltruth.analysis.dtype_rates import standing
+from kerneltruth.analysis.dtype_rates import outcome_in
 from kerneltruth.analysis.metrics import rates
 from kerneltruth.analysis.results import WHEN_TIMED, Obliged
 from kerneltruth.documents.records import Status
@@ -15,7 +15,7 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 
 def stands(found):
-    return [standing(found, dtype) for dtype in ("float32", "float16")]
+    return [outcome_in(found, dtype) for dtype in ("float32", "float16")]
 
 
 ABOUT = {"contract": "core", "dtypes": counted(float32=0, float16=0)}
@@ -106,6 +106,6 @@ def test_each_attempt_is_failed_or_right_or_open_in_each_dtype(attempts):
 @given(attempt, st.sampled_from(DTYPES))
 def test_one_more_broken_obligation_that_decides_never_makes_a_dtype_right(found, dtype):
     order = ("failed", "open", "right")
-    before = standing(found, dtype)
+    before = outcome_in(found, dtype)
     found.profile["shapes"] = Obliged("broken")
-    assert order.index(standing(found, dtype)) <= order.index(before)
+    assert order.index(outcome_in(found, dtype)) <= order.index(before)

@@ -186,7 +186,7 @@ def test_without_baselines_a_claim_of_a_tenth_is_suspect_too(benchmark):
     assert is_suspect(benchmark({"claims": 0.1}))
 
 
-def test_a_contest_with_no_blocks_shows_nothing(benchmark):
+def test_a_benchmark_with_no_blocks_shows_nothing(benchmark):
     made = benchmark({}, {})
     made.blocks.clear()
     assert not is_suspect(made)

@@ -1,11 +1,11 @@
 """Measure the energy of calls by the device's own counter, while one side after the other runs.
 
-The judge reads the counter around laps of calls, which last a second at least, since the counter
-moves only every few hundredths of a second. Laps run in one order and then backwards, so a drift of
-the device's temperature hits all sides alike. While a baseline runs, the candidate is paused.
+The judge reads the counter around batches that last a second at least, since it moves only every
+few hundredths of a second. Batches run in one order and then backwards, so a drift of the device's
+temperature hits all sides alike. While a baseline runs, the candidate is paused.
 
-The counter and the clock are the judge's own. That the calls of a lap were all made is the child's
-word: a lap counts only if it took as long as the timed calls say.
+The counter and the clock are the judge's own. That the calls of a batch were all made is the
+child's word: a batch counts only if it took as long as the timed calls say.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from kerneltruth.clock.schedule.background_work import paused
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.timing import CallEnergy, ShapeEnergy
 
-# What a lap is made for: one that is as much faster than timed calls as is allowed takes a second.
-LAP_S = 1.25
+# What a batch is made for: a second is left where calls are as much faster than timed ones as is
+# allowed.
+BATCH_S = 1.25
 # Seconds during which the idle device is measured, and those before, in which its power falls.
 IDLE_S = 1.0
 SETTLE_S = 0.5
-# How much a lap's calls may differ from timed ones, as a share; and how much slower they may be
+# How much a batch's calls may differ from timed ones, as a share; and how much slower they may be
 # where the power limit holds the device back, since shorter batches reach it less.
 AGREES = 0.2
 AGREES_CAPPED = 0.6
@@ -43,11 +44,11 @@ class _NotReadError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lap:
-    """A lap as the judge saw it.
+class _MeteredBatch:
+    """A batch as the judge saw it, with its energy.
 
     Attributes:
-        joules: of the device during the lap.
+        joules: of the device during the batch.
         why_not: why it does not count.
     """
 
@@ -97,7 +98,7 @@ def measure_energy(
 ) -> ShapeEnergy:
     """Return the energy of the calls of all sides of a benchmark whose blocks have run."""
     meter = _Meter(telemetry=telemetry, now=benchmark.now, sleep=sleep)
-    laps: dict[str, list[_Lap]] = {side.name: [] for side in benchmark.sides}
+    batches: dict[str, list[_MeteredBatch]] = {side.name: [] for side in benchmark.sides}
     failed: dict[str, str] = {}
     try:
         meter.tick()
@@ -106,28 +107,30 @@ def measure_energy(
         order = [benchmark.sides[i] for i in shuffled(len(benchmark.sides), benchmark.rng)]
         for side in (s for s in (*order, *order[::-1]) if s.name not in failed):
             try:
-                laps[side.name].append(_lap(benchmark, side, meter, idle_watts))
+                batches[side.name].append(_metered(benchmark, side, meter, idle_watts))
             except SideError as error:
                 failed[side.name] = str(error)
     except _NotReadError as error:
         return ShapeEnergy(idle_watts=None, sides={}, reason=str(error))
-    sides = {name: _energy_of(found, failed.get(name)) for name, found in laps.items()}
+    sides = {name: _energy_of(found, failed.get(name)) for name, found in batches.items()}
     return ShapeEnergy(idle_watts=idle_watts, sides=sides, reason=None)
 
 
-def _lap(benchmark: InterleavedBenchmark, side: Side, meter: _Meter, idle_watts: float) -> _Lap:
+def _metered(
+    benchmark: InterleavedBenchmark, side: Side, meter: _Meter, idle_watts: float
+) -> _MeteredBatch:
     call_s = _timed_s(benchmark, side)
     candidate = benchmark.sides[0]
     with paused([] if side is candidate else [candidate.child]):
         state = meter.telemetry.read()
         began, before = meter.tick()
-        batch = benchmark.loop(side, LAP_S, call_s=call_s)
+        batch = benchmark.loop(side, BATCH_S, call_s=call_s)
         ended, after = meter.tick()
         states = (state, meter.telemetry.read())
     # Before the calls and after them the device is idle until the counter moves.
     joules = after - before - idle_watts * (ended - began - batch.wall_s)
     why_not = None if joules > 0 else "the energy counter stood still"
-    return _Lap(
+    return _MeteredBatch(
         calls=batch.calls,
         seconds=batch.wall_s,
         joules=joules,
@@ -145,7 +148,7 @@ def _timed_s(benchmark: InterleavedBenchmark, side: Side) -> float:
 def _why_not(
     call_s: float, timed_s: float, states: tuple[Reading | None, Reading | None]
 ) -> str | None:
-    """Return why a lap does not count, or None if it does."""
+    """Return why a batch does not count, or None if it does."""
     before, after = states
     if others := max(state.others if state else 0 for state in states):
         return f"{others} other process{'es' * (others > 1)} on the device"
@@ -159,16 +162,16 @@ def _why_not(
     )
 
 
-def _energy_of(laps: Sequence[_Lap], failed: str | None) -> CallEnergy:
-    seconds = sum(lap.seconds for lap in laps)
-    reason = failed or next((lap.why_not for lap in laps if lap.why_not), None)
+def _energy_of(batches: Sequence[_MeteredBatch], failed: str | None) -> CallEnergy:
+    seconds = sum(batch.seconds for batch in batches)
+    reason = failed or next((batch.why_not for batch in batches if batch.why_not), None)
     known = reason is None
-    each = tuple(lap.joules / lap.calls for lap in laps)
+    each = tuple(batch.joules / batch.calls for batch in batches)
     return CallEnergy(
         joules=sum(each) / len(each) if known else None,
-        watts=sum(lap.joules for lap in laps) / seconds if known else None,
+        watts=sum(batch.joules for batch in batches) / seconds if known else None,
         laps=each if known else (),
-        calls=laps[0].calls if laps else 0,
+        calls=batches[0].calls if batches else 0,
         seconds=seconds,
         reason=reason,
     )

@@ -54,10 +54,10 @@ class Benchmarker:
     room for all. They are still measured again beside every candidate.
 
     Attributes:
-        contest: makes a benchmark.
+        new_benchmark: makes a benchmark.
     """
 
-    contest: Callable[..., InterleavedBenchmark] = InterleavedBenchmark
+    new_benchmark: Callable[..., InterleavedBenchmark] = InterleavedBenchmark
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class Benchmarker:
             try:
                 with self._spent.on("inputs"):
                     setup = task_baselines.of(case)
-                side = setup.itself() if child is None else _contestant(child)
+                side = setup.itself() if child is None else _candidate_side(child)
                 found = self._benchmark(setup, side, candidate)
                 measured.benchmarks.append(self._confirmed(found, task_baselines, candidate))
             except SideError as error:
@@ -247,7 +247,7 @@ class Benchmarker:
         purpose = (candidate.sha256, setup.case.identity, str(self._count))
         alone = False
         while True:
-            benchmark = self.contest(
+            benchmark = self.new_benchmark(
                 sides=[side, *setup.baselines],
                 inputs=setup.inputs,
                 effort=self._effort_of(len(setup.sides) + 2),
@@ -331,13 +331,13 @@ class Benchmarker:
             return found
         with self._spent.on("confirming"), contextlib.ExitStack() as ending:
             try:
-                benchmark = self._contest_anew(found, task_baselines, candidate, nearly, ending)
+                benchmark = self._benchmark_again(found, task_baselines, candidate, nearly, ending)
             except SideError:
                 # The second look failed and says nothing; the first stands.
                 return found
         return replace(found, confirmation=benchmark)
 
-    def _contest_anew(
+    def _benchmark_again(
         self,
         found: FinishedBenchmark,
         task_baselines: TaskBaselines,
@@ -349,14 +349,14 @@ class Benchmarker:
 
         Baselines that would have to compile stay in their processes.
         """
-        sides = [_contestant(self._runner.open(candidate, mode="time"))]
+        sides = [_candidate_side(self._runner.open(candidate, mode="time"))]
         for side in found.benchmark.sides[1:]:
             if side.name in nearly:
                 sides.append(task_baselines.fresh(side.name) or side)
         for side in sides:
             if side not in found.benchmark.sides:
                 ending.callback(side.child.close)
-        benchmark = self.contest(
+        benchmark = self.new_benchmark(
             sides=sides,
             inputs=found.setup.inputs,
             effort=self._effort_of(len(found.benchmark.sides) + 4),
@@ -388,5 +388,5 @@ class Benchmarker:
         )
 
 
-def _contestant(child: Session) -> Side:
+def _candidate_side(child: Session) -> Side:
     return Side(name=CANDIDATE, child=child)

@@ -90,7 +90,7 @@ def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
     """
     found = []
     for kernels in NULL_KERNELS:
-        benchmarks = [_null_contest(runner, telemetry, *kernel) for kernel in kernels]
+        benchmarks = [_null_benchmark(runner, telemetry, *kernel) for kernel in kernels]
         null = [interval for benchmark in benchmarks for interval in _null_intervals(benchmark)]
         shortest = min(
             median(batch.per_call_s for block in benchmark.blocks for batch in block["0"])
@@ -101,7 +101,7 @@ def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
     return tuple(found)
 
 
-def _null_contest(
+def _null_benchmark(
     runner: Runner, telemetry: Telemetry, name: str, shape: int
 ) -> InterleavedBenchmark:
     task = find(name)

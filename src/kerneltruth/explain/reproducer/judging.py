@@ -1,21 +1,21 @@
 """The end of reproducing scripts, as source text: judge the call's results, and report them."""
 
 JUDGING = r'''def differing(out, spec):
-    """Which elements are wrong, and the float64 numbers got and due."""
-    due, got = tensor(spec).double(), out.detach().cpu().double()
+    """Which elements are wrong, and the float64 results, got and expected."""
+    expected, got = tensor(spec).double(), out.detach().cpu().double()
     rounded = tensor(spec).to(out.dtype).double()
     if spec["bound"] is None:
         same = (got == rounded) | (got.isnan() & rounded.isnan())
-        return ~same, got, due
+        return ~same, got, expected
     bound = spec["bound"]
     if isinstance(bound, dict):
         bound = tensor(bound)
-    bound = torch.as_tensor(bound, dtype=torch.float64).expand(due.shape)
+    bound = torch.as_tensor(bound, dtype=torch.float64).expand(expected.shape)
     parity = got.isnan() != rounded.isnan()
     infinite = (got.isinf() | rounded.isinf()) & ~(got.isnan() & rounded.isnan())
     parity |= infinite & (got != rounded)
-    finite = got.isfinite() & due.isfinite() & rounded.isfinite()
-    return (finite & ((got - due).abs() > bound)) | (parity & ~bound.isinf()), got, due
+    finite = got.isfinite() & expected.isfinite() & rounded.isfinite()
+    return (finite & ((got - expected).abs() > bound)) | (parity & ~bound.isinf()), got, expected
 
 
 def check(outputs):
@@ -39,14 +39,15 @@ def check(outputs):
             continue
         if not spec["judged"]:
             continue
-        wrong, got, due = differing(out, spec)
+        wrong, got, expected = differing(out, spec)
         if not wrong.any():
             continue
-        error = torch.where(wrong, (got - due).abs().nan_to_num(math.inf), -1.0)
-        index = tuple(int(k) for k in torch.unravel_index(error.reshape(-1).argmax(), due.shape))
+        error = torch.where(wrong, (got - expected).abs().nan_to_num(math.inf), -1.0)
+        worst = torch.unravel_index(error.reshape(-1).argmax(), error.shape)
+        index = tuple(int(k) for k in worst)
         problems.append(f"output {i}: {int(wrong.sum())} of {wrong.numel()} elements are wrong")
         problems.append(f"  worst element: {list(index)}")
-        problems.append(f"  expected: {float(due[index])!r}")
+        problems.append(f"  expected: {float(expected[index])!r}")
         problems.append(f"  got:      {float(got[index])!r}")
     return problems
 

@@ -241,8 +241,8 @@ def _docstring(
         "Run it where torch and triton are: it prints RIGHT (exit code 0), WRONG (1) or NOT JUDGED "
         "(2)."
     )
-    told = f"{verdict_line}. {said}".strip()
-    parts = [head, *_wrapped(told), *_wrapped(explanation), "", *seen, "", *_wrapped(usage)]
+    conclusion = f"{verdict_line}. {said}".strip()
+    parts = [head, *_wrapped(conclusion), *_wrapped(explanation), "", *seen, "", *_wrapped(usage)]
     text = "\n".join(parts)
     return '"""' + text.replace("\\", "\\\\").replace('"""', "'''").replace("\0", "") + '\n"""'
 

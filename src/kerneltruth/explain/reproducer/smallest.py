@@ -23,16 +23,16 @@ def script_of(
     """
     small = session.cache.get(session.task, minimal)
     ruling, _, placed = session.call(small, config=config)
-    told = _shown(verdict, ruling.verdict)
+    shown = _shown(verdict, ruling.verdict)
     return script(
         task=session.task,
         candidate=session.candidate,
         expectation=small,
         placed=placed,
-        verdict=told,
+        verdict=shown,
         explanation=explanation,
         config=config,
-        seen=Seen(lines=seen_lines(small, ruling, told), device=session.runner.device),
+        seen=Seen(lines=seen_lines(small, ruling, shown), device=session.runner.device),
     )
 
 

@@ -60,10 +60,10 @@ def roles_of(definition: Definition, solved: Mapping[str, str] | None = None) ->
     an output's last axis may also be summed over, as in a norm or a softmax.
     """
     shapes = [t.shape for t in definition.inputs if t.shape]
-    due = [t.shape for t in definition.outputs if t.shape]
-    words = (_WORD.findall((solved or {}).get(a, a)) for shape in due for a in shape)
+    outputs = [t.shape for t in definition.outputs if t.shape]
+    words = (_WORD.findall((solved or {}).get(a, a)) for shape in outputs for a in shape)
     kept = {axis for found in words for axis in found}
-    lasts = {shape[-1] for shape in due if len(shape) > 1}
+    lasts = {shape[-1] for shape in outputs if len(shape) > 1}
     roles: dict[str, Role] = {}
     for axis, size in definition.axes.items():
         having = sum(axis in shape for shape in shapes)

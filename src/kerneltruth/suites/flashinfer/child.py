@@ -29,14 +29,14 @@ _loaded: list[Any] = []
 
 def answer(request: str, **tensors: torch.Tensor) -> Any:
     """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
-    asked = json.loads(request)
-    torch.set_num_threads(asked.get("threads", 1))
+    content = json.loads(request)
+    torch.set_num_threads(content.get("threads", 1))
     # The reference needs no guards around its allocations.
     with _python_dispatch._disable_current_modes(), torch.no_grad():
-        if asked["what"] == "facts":
-            found = json.dumps(_facts(asked, tensors)).encode()
+        if content["what"] == "facts":
+            found = json.dumps(_facts(content, tensors)).encode()
             return torch.frombuffer(bytearray(found), dtype=torch.uint8)
-        return tuple(torch.as_tensor(o).clone() for o in _outputs(asked, tensors))
+        return tuple(torch.as_tensor(o).clone() for o in _outputs(content, tensors))
 
 
 def _run() -> Any:
@@ -48,12 +48,12 @@ def _run() -> Any:
     return _loaded[0]
 
 
-def _outputs(asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> list[Any]:
+def _outputs(request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> list[Any]:
     """Return the outputs in the definition's order; inputs are positional, as at the peer."""
-    scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
-    arguments = [tensors[n].clone() if n in tensors else scalars[n] for n in asked["order"]]
-    torch.manual_seed(asked.get("seed", 0))
-    return _in_order(_run()(*arguments), asked["outputs"])
+    scalars = {n: ast.literal_eval(v) for n, v in request["scalars"].items()}
+    arguments = [tensors[n].clone() if n in tensors else scalars[n] for n in request["order"]]
+    torch.manual_seed(request.get("seed", 0))
+    return _in_order(_run()(*arguments), request["outputs"])
 
 
 def _in_order(returned: Any, names: Sequence[str]) -> list[Any]:
@@ -82,10 +82,10 @@ def _widened(value: Any) -> Any:
     return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
 
 
-def _facts(asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, object]:
-    runs = [_outputs({**asked, "seed": seed}, tensors) for seed in (1, 2)]
+def _facts(request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, object]:
+    runs = [_outputs({**request, "seed": seed}, tensors) for seed in (1, 2)]
     with _Wide():
-        wide = _outputs(asked, tensors)
+        wide = _outputs(request, tensors)
     return {
         "outputs": [_described(o) for o in runs[0]],
         "random": not all(_same(a, b) for a, b in zip(*runs, strict=True)),

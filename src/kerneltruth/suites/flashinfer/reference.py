@@ -90,7 +90,7 @@ class DefinitionReference:
         Raises:
             Rejected: the reference does not accept these inputs.
         """
-        return self._remote.outputs(*self._asked("truth", given), deadline_s=TRUTH_S)
+        return self._remote.outputs(*self._request("truth", given), deadline_s=TRUTH_S)
 
     def facts(self, **given: Any) -> ResultFacts:
         """Return properties of the outputs for these inputs, in float64.
@@ -98,8 +98,8 @@ class DefinitionReference:
         Raises:
             Rejected: the reference does not accept them.
         """
-        asked = self._asked("facts", given)
-        found = self._remote.document(*asked, _FactsOfRuns, deadline_s=TRUTH_S)
+        request = self._request("facts", given)
+        found = self._remote.document(*request, _FactsOfRuns, deadline_s=TRUTH_S)
         precision = next((name for name, most in _PRECISIONS if found.off <= most), "bfloat16")
         return ResultFacts(outputs=found.outputs, random=found.random, precision=precision)
 
@@ -107,7 +107,7 @@ class DefinitionReference:
         """End its child."""
         self._remote.close()
 
-    def _asked(
+    def _request(
         self, what: Literal["truth", "facts"], given: Mapping[str, object]
     ) -> tuple[ReferenceRequest, dict[str, torch.Tensor]]:
         tensors = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}

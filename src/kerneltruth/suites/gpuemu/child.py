@@ -55,13 +55,13 @@ def _of_numbers(function: Any) -> Any:
 
 def answer(request: str, **tensors: torch.Tensor) -> Any:
     """Return the program's tensor for these inputs."""
-    asked = json.loads(request)
-    torch.set_num_threads(asked.get("threads", 1))
+    content = json.loads(request)
+    torch.set_num_threads(content.get("threads", 1))
     # The reference needs no guards around its allocations.
     with _python_dispatch._disable_current_modes(), torch.no_grad(), np.errstate(all="ignore"):
         arrays = {name: t.contiguous().numpy() for name, t in tensors.items()}
         first = next(iter(arrays.values())).dtype
-        dtype = first if asked.get("narrow") else np.dtype("float64")
+        dtype = first if content.get("narrow") else np.dtype("float64")
         return torch.from_numpy(_decoded(_run(_payload(arrays), dtype)))
 
 

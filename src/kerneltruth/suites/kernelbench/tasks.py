@@ -235,7 +235,7 @@ def _task(
 def _moved(schema: Schema) -> str:
     """Return the bytes of inputs, weights that the judge draws, and outputs, each once."""
     real, other = {}, {}
-    due = [output.dtype for output in _outputs(schema)]
+    dtypes = [output.dtype for output in _outputs(schema)]
     for choice in schema.every:
         outline = choice.outline
         drawn = [n for n in outline.state if is_drawn(schema, n)]
@@ -244,7 +244,7 @@ def _moved(schema: Schema) -> str:
             integers = value.dtype or "int64" if value.holds_integers else "same"
             moved.append(("bool" if value.dtype == "bool" else integers, value.elements))
         # Plain numbers among the outputs have no elements.
-        moved += zip(due, (value.elements for value in outline.outputs), strict=False)
+        moved += zip(dtypes, (value.elements for value in outline.outputs), strict=False)
         real[choice.label] = sum(n for dtype, n in moved if dtype == "same")
         other[choice.label] = sum(n * itemsize(dtype) for dtype, n in moved if dtype != "same")
     return f"{by_sizes(real)} * itemsize + {by_sizes(other)}"

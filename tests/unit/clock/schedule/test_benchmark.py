@@ -341,7 +341,7 @@ def test_a_candidate_that_claims_a_slow_host_wastes_little_time(sides, clock):
 
 
 @pytest.mark.parametrize("end", ["died", "timeout", "lost"])
-def test_a_child_that_is_gone_after_its_capture_ends_the_contest(sides, end):
+def test_a_child_that_is_gone_after_its_capture_ends_the_benchmark(sides, end):
     sides.add("candidate", ends={CaptureGraphs: end})
     with pytest.raises(SideError) as error:
         ready(sides)
@@ -410,7 +410,7 @@ def test_a_spent_budget_does_not_take_the_fewest_blocks(sides):
     assert len(benchmark.blocks) == SMALL.blocks[0]
 
 
-def test_a_contest_tells_what_it_spent_step_by_step(sides, clock):
+def test_a_benchmark_tells_what_it_spent_step_by_step(sides, clock):
     sides.add("candidate")
     benchmark = ready(sides)
     prepared = benchmark.spent
@@ -571,7 +571,7 @@ def test_checked_groups_stand_anywhere_in_a_batch_of_usual_length(clock):
 
 
 @EFFORTS
-def test_long_contests_are_sampled_to_their_end(sides, effort):
+def test_long_benchmarks_are_sampled_to_their_end(sides, effort):
     sides.add("candidate")
     benchmark = ready(
         sides, effort=replace(effort, blocks=(8, 108)), known=known(), elements=ELEMENTS

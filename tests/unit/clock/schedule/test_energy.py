@@ -1,4 +1,4 @@
-"""Energy by a card's counter around laps of calls; cards, children and seconds are scripts."""
+"""Energy by a card's counter around long batches; cards, children and seconds are scripts."""
 
 from dataclasses import dataclass, field, replace
 
@@ -7,7 +7,7 @@ from timed_children import MANY, Child, Clock, Sides
 
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.protocol.sides import Side
-from kerneltruth.clock.schedule.energy import LAP_S, SETTLE_S, measure_energy
+from kerneltruth.clock.schedule.energy import BATCH_S, SETTLE_S, measure_energy
 from kerneltruth.clock.schedule.phase import Phase
 from kerneltruth.runner.timing.messages import RunBatch
 
@@ -142,7 +142,7 @@ def test_a_lap_takes_a_second_however_long_a_call_is(measured, call_s):
     found, _, _ = measured({"call_s": call_s, "joules": call_s * 100}, {"call_s": call_s})
     own = found.sides["candidate"]
     assert own.reason is None
-    assert own.calls * call_s >= LAP_S * 0.99
+    assert own.calls * call_s >= BATCH_S * 0.99
     assert own.seconds == pytest.approx(2 * own.calls * call_s, rel=0.03)
 
 

@@ -162,10 +162,10 @@ def watched(runner):
 def benchmarker(watched):
     made = []
 
-    def make(*baselines, sources=baseline_sources, contest=InterleavedBenchmark, **more):
+    def make(*baselines, sources=baseline_sources, new_benchmark=InterleavedBenchmark, **more):
         settings = {"machine": Machine(), "seed": 5, "effort": EFFORT} | more
         made.append(Benchmarker(watched, baselines=baselines, sources=sources, **settings))
-        made[-1].contest = contest
+        made[-1].new_benchmark = new_benchmark
         return made[-1]
 
     yield make
@@ -461,7 +461,7 @@ def test_no_candidate_is_timed_before_the_previous_one_is_gone(benchmarker, watc
 
 
 def test_the_second_look_is_part_of_the_time_alone(benchmarker):
-    one = benchmarker("eager", sources=slow_baseline, contest=OneClock)
+    one = benchmarker("eager", sources=slow_baseline, new_benchmark=OneClock)
     document = one.time(TASK, of(RIGHT))
     assert document.spent["again"] > 0.01
     assert document.device_s >= document.spent["laps"] + document.spent["again"]
@@ -517,7 +517,7 @@ def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker):
         raise RuntimeError("no reference today")
 
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
-    one = benchmarker("eager", sources=slow_baseline, contest=OneClock)
+    one = benchmarker("eager", sources=slow_baseline, new_benchmark=OneClock)
     document = one.time(blind, of(RIGHT))
     (shape,) = document.shapes
     assert (shape.graded.calls, shape.graded.wrong) == (0, ())
@@ -623,7 +623,7 @@ class DoubtfulAtFirst(OneClock):
 
 
 def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(benchmarker):
-    one = benchmarker("eager", sources=slow_baseline, contest=partial(Alone, 1e-4))
+    one = benchmarker("eager", sources=slow_baseline, new_benchmark=partial(Alone, 1e-4))
     document = one.time(TASK, of(RIGHT))
     assert document.outcome == "timing_suspect"
     for shape in document.shapes:
@@ -634,7 +634,7 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(ben
 
 def test_a_baseline_that_stays_as_slow_was_not(benchmarker):
     # A sleep takes longer than it should, and on a busy CPU much longer.
-    one = benchmarker("eager", sources=slow_baseline, contest=partial(Alone, 0.2))
+    one = benchmarker("eager", sources=slow_baseline, new_benchmark=partial(Alone, 0.2))
     document = one.time(TASK, of(RIGHT))
     assert document.outcome == "timed"
     assert all(s.baselines["eager"].outcome == "faster" for s in document.shapes)
@@ -705,7 +705,7 @@ def test_a_prepared_candidate_that_is_not_timed_is_released(benchmarker, watched
 
 def test_before_a_candidate_is_suspect_its_blocks_are_doubled(benchmarker):
     effort = replace(EFFORT, blocks=(6, 24), budget_s=60.0, precision=10.0)
-    one = benchmarker("eager", effort=effort, contest=DoubtfulAtFirst)
+    one = benchmarker("eager", effort=effort, new_benchmark=DoubtfulAtFirst)
     document = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
     assert document.outcome == "timed"
     assert document.shapes[0].blocks == 12

@@ -630,7 +630,7 @@ SMALL = Effort(
 )
 
 
-def contested(session, declared, case, name="candidate"):
+def benchmarked(session, declared, case, name="candidate"):
     inputs = make_bench_inputs(declared, case)
     benchmark = InterleavedBenchmark(
         sides=[Side(name=name, child=session)],
@@ -659,7 +659,7 @@ RELU = task(
 def test_a_benchmark_shows_the_candidates_results_on_known_contents(timed):
     session = timed("import torch\ndef relu(x):\n    return x.clamp(min=0)\n", "relu")
     case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
-    benchmark = contested(session, RELU, case)
+    benchmark = benchmarked(session, RELU, case)
     assert len(benchmark.blocks) == 2
     (seen,) = benchmark.shown
     x = benchmark.inputs.at(RELU, case, seen.at).tensors["x"]
@@ -671,7 +671,7 @@ def test_timed_calls_and_what_is_expected_of_them_have_the_examples_layout(timed
     lies = replace(RELU, arguments=(replace(x, example=((4, 1), (8, 4))),))
     session = timed("def relu(x):\n    return x.relu(), x.stride()\n", "relu")
     case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
-    benchmark = contested(session, lies, case)
+    benchmark = benchmarked(session, lies, case)
     (seen,) = benchmark.shown
     result, *strides = seen.seen.results
     x = benchmark.inputs.at(lies, case, seen.at).tensors["x"]
@@ -693,7 +693,7 @@ def test_a_candidate_that_raises_within_a_benchmark_is_named(timed):
     )
     case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
     with pytest.raises(SideError, match="mine: raised: tired") as error:
-        contested(session, RELU, case, name="mine")
+        benchmarked(session, RELU, case, name="mine")
     assert error.value.name == "mine"
 
 
@@ -713,7 +713,7 @@ def test_an_optimizer_is_timed_with_its_steps(timed):
         "Adam",
     )
     case = timed_cases(adam)[0]
-    benchmark = contested(session, adam, case)
+    benchmark = benchmarked(session, adam, case)
     (seen,) = benchmark.shown
     given = benchmark.inputs.at(adam, case, seen.at).tensors
     due = given["p0"] - 0.001 * given["_gradients_of_p0"][0]

@@ -314,12 +314,12 @@ def _inexactness(
 ) -> float | None:
     """Return the float32 run's error relative to the size of the output, if it is too large."""
     worst = 0.0
-    for got, due in zip(narrow, wide, strict=True):
-        if not is_float(due) or not due.numel():
+    for got, expected in zip(narrow, wide, strict=True):
+        if not is_float(expected) or not expected.numel():
             continue
-        finite = torch.isfinite(due)
-        size = float(due[finite].square().mean().sqrt()) if bool(finite.any()) else 0.0
-        error = (got.double() - due)[finite]
+        finite = torch.isfinite(expected)
+        size = float(expected[finite].square().mean().sqrt()) if bool(finite.any()) else 0.0
+        error = (got.double() - expected)[finite]
         off = float(error.square().mean().sqrt()) / size if size else 0.0
         worst = max(worst, off if math.isfinite(off) else math.inf)
     return worst if worst > useless else None

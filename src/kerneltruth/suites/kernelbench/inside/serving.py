@@ -143,21 +143,21 @@ class Harness:
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
         """Serve one request; the result is JSON as bytes, or tensors."""
-        asked = _READER.decode(request)
-        torch.set_num_threads(asked.threads)
+        content = _READER.decode(request)
+        torch.set_num_threads(content.threads)
         with _unguarded(), _uncompiled(), torch.no_grad():
             if home(tensors).type == "cpu":
-                return self._answer(asked, tensors)
+                return self._answer(content, tensors)
             try:
-                return tuple(o.cpu() for o in self._answer(asked, tensors))
+                return tuple(o.cpu() for o in self._answer(content, tensors))
             finally:
                 # Other processes need the memory between requests.
                 if self._elements() > _KEPT_ON_DEVICE:
                     self._models.clear()
                 torch.cuda.empty_cache()
 
-    def _answer(self, asked: AnyRequest, tensors: Mapping[str, torch.Tensor]) -> Any:
-        match asked:
+    def _answer(self, request: AnyRequest, tensors: Mapping[str, torch.Tensor]) -> Any:
+        match request:
             case OutputsRequest(call=call, count=None):
                 composed = call.arithmetic == COMPOSED
                 return self._composed(call, tensors) if composed else self._truth(call, tensors, 0)
@@ -167,21 +167,21 @@ class Harness:
             case GradientsRequest(call=call):
                 return self._gradients(call, tensors)
             case SpreadRequest():
-                return self._with_spread(asked, tensors)
+                return self._with_spread(request, tensors)
             case DrawnRequest():
-                return self._drawn(asked)
+                return self._drawn(request)
             case RangesRequest():
-                return _packed(ranges(self._problem, asked))
+                return _packed(ranges(self._problem, request))
             case FactsRequest():
-                return _packed(facts(self._problem, asked))
+                return _packed(facts(self._problem, request))
             case IgnoresRequest():
-                return _packed(ignores(self._problem, asked))
+                return _packed(ignores(self._problem, request))
             case ExampleRequest(constants=constants):
                 return _packed(self._example(constants))
             case RunsRequest():
-                return _packed(runs(self._problem, asked))
+                return _packed(runs(self._problem, request))
             case OutlineRequest():
-                return _packed(self._outline(asked))
+                return _packed(self._outline(request))
 
     def _example(self, constants: str) -> ExampleAnswer:
         """Return why a plain function is no reference, as far as its example shows."""
@@ -195,16 +195,16 @@ class Harness:
             t.numel() for ready in self._models.values() for t in state(ready.model).values()
         )
 
-    def _outline(self, asked: OutlineRequest) -> Outline:
-        space = self._problem.space(asked.constants)
+    def _outline(self, request: OutlineRequest) -> Outline:
+        space = self._problem.space(request.constants)
         counter = Counter()
         outputs: list[Any] = []
         with without_dynamo(), self._laid_out:
-            model = self._shaped(asked.constants, asked.device)
-            with torch.device(asked.device):
+            model = self._shaped(request.constants, request.device)
+            with torch.device(request.device):
                 init = space.get_init_inputs()
-                inputs = self._problem.inputs(asked.constants)
-                if asked.forward:
+                inputs = self._problem.inputs(request.constants)
+                if request.forward:
                     with counter, OneStep(counter):
                         outputs = flat(model(*inputs))
         return Outline(
@@ -233,12 +233,12 @@ class Harness:
         with Unfilled():
             return emptied(self._problem.build(constants))
 
-    def _drawn(self, asked: DrawnRequest) -> tuple[torch.Tensor, ...]:
+    def _drawn(self, request: DrawnRequest) -> tuple[torch.Tensor, ...]:
         """Return the tensor inputs, then the weights of these names, from a seed."""
-        inputs = seeded(asked.seed, lambda: self._problem.inputs(asked.constants))
-        made = state(seeded(asked.seed, lambda: self._problem.build(asked.constants)))
+        inputs = seeded(request.seed, lambda: self._problem.inputs(request.constants))
+        made = state(seeded(request.seed, lambda: self._problem.build(request.constants)))
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
-        return tuple(t.detach().clone() for t in (*given, *(made[n] for n in asked.weights)))
+        return tuple(t.detach().clone() for t in (*given, *(made[n] for n in request.weights)))
 
     def _truth(
         self, call: ProblemCall, tensors: Mapping[str, torch.Tensor], seed: int
@@ -314,26 +314,26 @@ class Harness:
         return inputs, _arithmetic(name)
 
     def _with_spread(
-        self, asked: SpreadRequest, tensors: Mapping[str, torch.Tensor]
+        self, request: SpreadRequest, tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
         """Return the outputs in float64, then the deviations of right results; see `Stray`."""
-        truth = self._truth(asked.call, cast_tensors(tensors, torch.float64), 0)
+        truth = self._truth(request.call, cast_tensors(tensors, torch.float64), 0)
         if any(t.is_complex() for t in truth):
             raise NotImplementedError("complex results are evaluated one by one")
         strays = [Stray(t) for t in truth]
-        for variant in asked.variants:
+        for variant in request.variants:
             # Models may write into their inputs.
             given = cast_tensors(tensors, getattr(torch, variant.dtype))
             if variant.columns:
                 given = {n: t if t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
             try:
-                call = replace(asked.call, dtype=variant.dtype, arithmetic=variant.arithmetic)
+                call = replace(request.call, dtype=variant.dtype, arithmetic=variant.arithmetic)
                 outputs = self._truth(call, given, 0)
             except torch.OutOfMemoryError:
                 raise
             except (RuntimeError, TypeError, ValueError):
                 continue
-            for stray, output, promised in zip(strays, outputs, asked.promised, strict=True):
+            for stray, output, promised in zip(strays, outputs, request.promised, strict=True):
                 rounds = variant.dtype != "float64"
                 stray.add(output, promised if rounds else None, settles=variant.settles)
         return (*truth, *(stray.spread() for stray in strays))

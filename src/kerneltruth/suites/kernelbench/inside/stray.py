@@ -23,17 +23,17 @@ class Stray:
         """
         if result.shape != self._truth.shape:
             return
-        due = self._truth
+        expected = self._truth
         if promised is not None and result.is_floating_point():
             result = result.to(getattr(torch, promised))
             # An overflow in that dtype is infinite.
-            due = due.to(result.dtype)
+            expected = expected.to(result.dtype)
         result = result.to(torch.float64)
         off = (result - self._truth.to(torch.float64)).abs_()
         known = self._finite & torch.isfinite(result)
         off = torch.where(known, off, 0.0).to(torch.float32)
         if settles:
-            same = known | (result.isnan() & self._truth.isnan()) | (result == due)
+            same = known | (result.isnan() & self._truth.isnan()) | (result == expected)
             off = torch.where(same, off, torch.nan)
         # NaN stays NaN.
         self._spread = torch.maximum(self._spread, off)
