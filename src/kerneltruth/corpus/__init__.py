@@ -9,7 +9,7 @@ from kerneltruth.corpus import (
     published,
     reductions,
 )
-from kerneltruth.corpus.entry import Entry, source, with_tasks
+from kerneltruth.corpus.entry import Entry, filename, source, with_tasks
 
 ENTRIES: tuple[Entry, ...] = with_tasks(
     (
@@ -21,4 +21,4 @@ ENTRIES: tuple[Entry, ...] = with_tasks(
     )
 )
 
-__all__ = ["ENTRIES", "Entry", "source"]
+__all__ = ["ENTRIES", "Entry", "filename", "source"]

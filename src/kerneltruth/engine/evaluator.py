@@ -31,8 +31,7 @@ from kerneltruth.oracle.expectation_builder import ExpectationCache
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.oracle.rehearsal import rehearse
 from kerneltruth.oracle.second_round import SecondRoundBegun, judge_candidate
-from kerneltruth.peers import Draw, DrawCache, answer, run_all
-from kerneltruth.peers.answers import Answer
+from kerneltruth.peers import Answer, Draw, DrawCache, answer, run_all
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.languages import TRITON_COMPILES

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 
-from kerneltruth.corpus import ENTRIES
-from kerneltruth.corpus.entry import source
+from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.errors import UserError
 from kerneltruth.generate.brief import signature_of
 from kerneltruth.generate.prompts import Prompts

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from kerneltruth.clock.protocol.sides import ChildEvent, Side
-from kerneltruth.corpus import ENTRIES
-from kerneltruth.corpus.entry import filename, source
+from kerneltruth.corpus import ENTRIES, filename, source
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
