@@ -47,7 +47,7 @@ STATES = ("before", "here")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CandidateToJudge:
     """A candidate to be judged."""
 
     name: str
@@ -57,7 +57,7 @@ class Asked:
     entry: str
 
     @classmethod
-    def of(cls, name: str, task: str, candidate: Candidate) -> Asked:
+    def of(cls, name: str, task: str, candidate: Candidate) -> CandidateToJudge:
         """What a worker needs of a candidate."""
         return cls(
             name=name,
@@ -101,7 +101,9 @@ class Worker:
             text=True,
         )
 
-    def judge(self, one: Asked, number: int, options: argparse.Namespace) -> dict[str, Any]:
+    def judge(
+        self, one: CandidateToJudge, number: int, options: argparse.Namespace
+    ) -> dict[str, Any]:
         """Judge a candidate: seconds, verdict and cases."""
         request = {"round": number, "cases": options.cases, "explain": not options.no_explain}
         assert self._process.stdin is not None
@@ -119,16 +121,16 @@ class Worker:
         self._process.communicate()
 
 
-def of_corpus() -> Iterator[Asked]:
+def of_corpus() -> Iterator[CandidateToJudge]:
     """Every control and every bug."""
     for entry in ENTRIES:
         candidate = read_candidate(
             source(entry), f"{entry.name}.py", task_names=tuple(TASKS), task=entry.task
         )
-        yield Asked.of(entry.name, entry.task, candidate)
+        yield CandidateToJudge.of(entry.name, entry.task, candidate)
 
 
-def of_submissions(path: Path, suite: str) -> Iterator[Asked]:
+def of_submissions(path: Path, suite: str) -> Iterator[CandidateToJudge]:
     """Each distinct submission that has an entry."""
     seen = set()
     for item in match_tasks(read_submissions(path), accepted_by(suite), Labels()):
@@ -136,13 +138,13 @@ def of_submissions(path: Path, suite: str) -> Iterator[Asked]:
             continue
         seen.add(item.key)
         try:
-            yield Asked.of(item.key, item.task.key, candidate_of(item))
+            yield CandidateToJudge.of(item.key, item.task.key, candidate_of(item))
         except UserError:
             continue
 
 
 def measured(
-    requests: Sequence[Asked], workers: dict[str, Worker], options: argparse.Namespace
+    requests: Sequence[CandidateToJudge], workers: dict[str, Worker], options: argparse.Namespace
 ) -> list[dict[str, Measured]]:
     """The judgements of each candidate, by state."""
     found = [{state: Measured() for state in workers} for _ in requests]
@@ -184,7 +186,7 @@ def compared(found: Sequence[dict[str, Measured]], ends: str) -> tuple[list[Any]
 
 
 def report_of(
-    requests: Sequence[Asked], found: Sequence[dict[str, Measured]]
+    requests: Sequence[CandidateToJudge], found: Sequence[dict[str, Measured]]
 ) -> tuple[list[str], dict[str, float | None]]:
     """The table of both states, what was judged otherwise, and what grew most."""
     rows = {ends: compared(found, ends) for ends in LIMITS}
@@ -206,7 +208,7 @@ def busy_of(load: float) -> str:
     return f"At the end {load:.1f} processes wanted the machine's {os.cpu_count()} processors."
 
 
-def alone(requests: Sequence[Asked], found: Sequence[dict[str, Measured]]) -> list[str]:
+def alone(requests: Sequence[CandidateToJudge], found: Sequence[dict[str, Measured]]) -> list[str]:
     """The judgements of this state, with nothing beside them."""
     rows = [
         (one.name, states["here"].verdict, states["here"].cases, 1e3 * states["here"].typical)

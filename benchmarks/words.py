@@ -87,7 +87,7 @@ def names(text: str) -> Iterator[tuple[int, str]]:
             name = node.name
         else:
             continue
-        if name in NAMES:
+        if name.strip("_").lower() in NAMES:
             yield node.lineno, name
 
 
@@ -102,7 +102,8 @@ def faults_in(path: Path, text: str) -> Iterator[str]:
                 yield f'{where}: "{found[1]}": say who does it, or how many: {sentence[:60]}'
     if NAMED.match(path.as_posix()):
         for line, name in names(text):
-            yield f"{path}:{line}: `{name}` names no thing; such as `{NAMES[name]}` does"
+            better = NAMES[name.strip("_").lower()]
+            yield f"{path}:{line}: `{name}` names no thing; such as `{better}` does"
 
 
 def files() -> Iterator[Path]:

@@ -24,6 +24,7 @@ def faults(text: str, name: str = "src/kerneltruth/some.py") -> list[str]:
         ("# up to so many more\n", 1),
         ("def f(asked): ...\n", 1),
         ("told = 1\n", 1),
+        ("_ASKED = 1\n", 1),
         ("class A:\n    told: int\n", 2),
     ],
 )

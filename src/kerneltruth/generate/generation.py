@@ -67,7 +67,7 @@ def generate(
         prompts = load_prompts(options.asking.templates, options.asking.language)
         keys = keys_for(suite, options.asking, model)
         briefs = briefs_of(keys, options.asking, prompts)
-        manifest = _asked(options, method, sampling, model, prompts)
+        manifest = _manifest(options, method, sampling, model, prompts)
         path = open_generation(options.out, manifest)
         with closing(Transcript(path / TRANSCRIPT)) as transcript:
             transcript.refuse_other_briefs(briefs, path)
@@ -105,7 +105,7 @@ def _opening(options: GenerateRequest, transcript: Transcript, total: int) -> It
         yield Step(done=0, total=total, text=text, notable=True)
 
 
-def _asked(
+def _manifest(
     options: GenerateRequest, method: Method, sampling: Sampling, model: ChatModel, prompts: Prompts
 ) -> GenerationManifest:
     replayed = (options.model or "").startswith(PREFIX)

@@ -22,7 +22,7 @@ from kerneltruth.tasks.model import Task
 MOST_NUMBERS = 32
 # Names that the model does not get: of variations of a task, and of the judge's kinds of values.
 _HIDDEN_NAMES = re.compile(r" = _\w+|, only these do: [\w, ]+")
-_ASKED: Mapping[str, str] = {
+_PROMISE: Mapping[str, str] = {
     "published": "the published sizes and values",
     "shapes": "other sizes",
     "values": "other finite values",
@@ -85,7 +85,7 @@ def _broken(profile: Mapping[str, ProfileEntry]) -> Iterator[str]:
         for key, entry in entries:
             if (entry.status, entry.decisive) == (status, decisive):
                 obligation, _, part = key.partition(".")
-                named = part if obligation == "dtypes" else _ASKED[obligation]
+                named = part if obligation == "dtypes" else _PROMISE[obligation]
                 yield f"- {obligation} ({named}): {_in_words(entry)}"
 
 

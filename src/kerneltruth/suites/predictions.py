@@ -16,7 +16,7 @@ from kerneltruth.suites.replies import code_of
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Read, Submission
 
 _ANSWERS = ("predict", "prediction", "code", "response")
-_ASKED = ("instruction", "prompt")
+_PROMPT_FIELDS = ("instruction", "prompt")
 _ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(def\s+)?((?:\w+\.)*(\w+))(\s*)\(")
 
 
@@ -43,7 +43,7 @@ def _submission(where: str, line: Mapping[str, object]) -> Read:
         origin=where,
         name=name,
         source=code_of(answer),
-        entry=_asked_entry(line),
+        entry=_requested_entry(line),
         labels=labels_of(line),
     )
 
@@ -52,7 +52,7 @@ def _task_name(line: Mapping[str, object]) -> str | None:
     for named in _texts(line, ("file", "filename", "task")):
         if named.strip():
             return PurePosixPath(named.strip()).name.removesuffix(".py")
-    for prompt in _texts(line, _ASKED):
+    for prompt in _texts(line, _PROMPT_FIELDS):
         if found := _ENTRY.search(prompt):
             return found[3]
     return None
@@ -63,12 +63,12 @@ def _texts(line: Mapping[str, object], keys: Sequence[str]) -> Iterator[str]:
     return (value for key in keys if isinstance(value := line.get(key), str))
 
 
-def _asked_entry(line: Mapping[str, object]) -> str | None:
+def _requested_entry(line: Mapping[str, object]) -> str | None:
     """Return the function that the prompt asks for; "" if it describes arguments alone.
 
     A dotted name (`linalg.eig`) cannot be defined as printed: its dots become underscores.
     """
-    for prompt in _texts(line, _ASKED):
+    for prompt in _texts(line, _PROMPT_FIELDS):
         found = _ENTRY.search(prompt)
         if found is None:
             return None

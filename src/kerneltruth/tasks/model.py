@@ -43,7 +43,7 @@ NUMBER = "number "
 DTYPE = "dtype"
 DTYPE_PREFIX = "torch."
 
-Asked = Literal["argument", "values", "form"]
+RequestKind = Literal["argument", "values", "form"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Task:
     bitwise: bool = False
     changed_rules: tuple[ChangedRule, ...] = ()
     declared_at: tuple[str, int] | None = field(default=None, compare=False)
-    _asked: dict[tuple[str, str], Asked] = field(
+    _request_kinds: dict[tuple[str, str], RequestKind] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
@@ -229,7 +229,7 @@ class Task:
         derived = [a for a in self.arguments if isinstance(a, Derived)]
         return settings | {a.name: evaluate(a.expression, scope) for a in derived}
 
-    def asks(self, name: str, value: Scalar) -> Asked:
+    def asks(self, name: str, value: Scalar) -> RequestKind:
         """Return what an attribute's value asks of a kernel, beside the task's first call.
 
         That of a hidden attribute is another argument, other values of inputs, such as another form
@@ -238,10 +238,10 @@ class Task:
         if not name.startswith("_") or name == CALL:
             return "argument"
         key = name, repr(value)
-        if key not in self._asked:
-            other: Asked = "form" if self._reshapes(name, value) else "values"
-            self._asked[key] = "argument" if self.given_by(name, value) else other
-        return self._asked[key]
+        if key not in self._request_kinds:
+            other: RequestKind = "form" if self._reshapes(name, value) else "values"
+            self._request_kinds[key] = "argument" if self.given_by(name, value) else other
+        return self._request_kinds[key]
 
     def given_by(self, name: str, value: Scalar) -> tuple[str, ...]:
         """Return the arguments that a value of a hidden attribute gives other values.

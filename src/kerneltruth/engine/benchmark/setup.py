@@ -62,8 +62,8 @@ class TimingSetup:
             self.expected = [self._expectation(choices) for choices in self.drawn]
         return [
             choices
-            for choices, due_there in zip(self.drawn, self.expected, strict=True)
-            if isinstance(due_there, Expectation)
+            for choices, expected in zip(self.drawn, self.expected, strict=True)
+            if isinstance(expected, Expectation)
         ]
 
     @property
@@ -74,7 +74,7 @@ class TimingSetup:
     def compute_references(self) -> None:
         """Compute the expected results; retry later what lacks memory while others are busy."""
         self.known()
-        if any(isinstance(due_there, str) for due_there in self.expected):
+        if any(isinstance(expected, str) for expected in self.expected):
             self.expected.clear()
 
     @property
@@ -146,16 +146,16 @@ class TimingSetup:
         return any(_wrong(self._verdict_of(each)) for each in shown)
 
     def _verdict_of(self, shown: ShownResult) -> Verdict:
-        return self._judged(partial(grade, self.task, self._due(shown.at), shown.seen))
+        return self._judged(partial(grade, self.task, self._expected(shown.at), shown.seen))
 
     def _verdicts(self, benchmark: InterleavedBenchmark) -> Iterator[tuple[str, Verdict]]:
         """Return the verdict on each result, with words on where it is from."""
         for shown in benchmark.shown:
             yield "", self._verdict_of(shown)
         for spot_checks in benchmark.spot_checks:
-            due_there = [self._due(at) for at in spot_checks.at]
-            graded = partial(grade_spots, self.task, due_there, spot_checks.spots, spot_checks.seen)
-            yield f"samples of {len(due_there)} calls: ", self._judged(graded)
+            expected = [self._expected(at) for at in spot_checks.at]
+            graded = partial(grade_spots, self.task, expected, spot_checks.spots, spot_checks.seen)
+            yield f"samples of {len(expected)} calls: ", self._judged(graded)
 
     def _judged(self, graded: Callable[..., Verdict]) -> Verdict:
         try:
@@ -164,7 +164,7 @@ class TimingSetup:
             # Out of memory, or a mistake in a task: a candidate's fault is a verdict.
             return Infra(reason=f"{type(error).__name__}: {error}".splitlines()[0])
 
-    def _due(self, at: Mapping[str, Choice]) -> Expectation:
+    def _expected(self, at: Mapping[str, Choice]) -> Expectation:
         expectation = self.expected[self.drawn.index(dict(at))]
         assert isinstance(expectation, Expectation)
         return expectation

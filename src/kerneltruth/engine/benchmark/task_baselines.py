@@ -42,7 +42,7 @@ PARK_S = 30.0
 # task's turn.
 DUE_AHEAD_BYTES = 2**25
 # References in other processes use all cores, others hold the interpreter lock: one task at a time.
-_ASKED = threading.Lock()
+_LOCK = threading.Lock()
 # A few tasks draw pools at a time: many drawing threads contend for the interpreter lock, and their
 # device memory adds up.
 _DRAWN = threading.Semaphore(2)
@@ -132,7 +132,7 @@ class TaskBaselines:
             if not self._closed and not setup.expected and room():
                 # Results that the device computes do not use all cores.
                 there = self.task.with_spread is not None and self._processes.device != "cpu"
-                with self.spent.on("references"), contextlib.nullcontext() if there else _ASKED:
+                with self.spent.on("references"), contextlib.nullcontext() if there else _LOCK:
                     setup.compute_references()
 
     def _sessions(self) -> list[Session]:
@@ -164,7 +164,7 @@ class TaskBaselines:
         if SPARE * setup.inputs.buffer_bytes > SPARE_BYTES:
             self._release(setup)
         if self.task.foreign or setup.inputs.buffer_bytes <= self._due_ahead_bytes:
-            with self.spent.on("references"), _ASKED:
+            with self.spent.on("references"), _LOCK:
                 setup.compute_references()
         return True
 

@@ -21,7 +21,7 @@ from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 # What the flags of an attempt say, as the script reads them. ANSWER: it counts where one round of
 # each answer does; OWN: it would, if its run were the only one; RAN_EXE: its run had that stage;
 # PLAIN: it has no kernel of its own.
-DISTINCT, ANSWER, OWN, ILLUSION, CALLED, CORRECT, TIMED, JUDGED, FINDING, ASKED, WRONG = (
+DISTINCT, ANSWER, OWN, ILLUSION, CALLED, CORRECT, TIMED, JUDGED, FINDING, CHECKED, WRONG = (
     1 << bit for bit in range(11)
 )
 RAN_EXE, RAN_PERF, PLAIN = 1 << 11, 1 << 12, 1 << 13
@@ -210,7 +210,7 @@ def _flags(study: Study) -> list[int]:
         bits = DISTINCT * (name in distinct) | ANSWER * (name in answers) | OWN * (name in own)
         bits |= ILLUSION * is_illusion(r) | CALLED * r.called | CORRECT * r.correct
         bits |= TIMED * r.timed | JUDGED * (r.verdict not in NOT_JUDGED)
-        bits |= FINDING * (r.finding is not None) | ASKED * decided_on(r) | WRONG * rejected(r)
+        bits |= FINDING * (r.finding is not None) | CHECKED * decided_on(r) | WRONG * rejected(r)
         bits |= PLAIN * r.torch_only
         bits |= RAN_EXE * r.tried("exe") | RAN_PERF * r.tried("perf")
         found.append(bits)

@@ -194,7 +194,7 @@ def _finding(result: Result, run_path: str, finding: Finding, script: str | None
     where, stats = finding.environment, finding.stats
     return FindingDetail(
         id=label(finding.id),
-        explanation=_text(_told(finding)),
+        explanation=_text(_explained(finding)),
         case=_case_rows(finding.case, finding.minimal),
         picture=None if finding.error_map is None else _picture(finding.error_map, stats),
         errors=None if stats is None else _errors(stats),
@@ -209,7 +209,7 @@ def _finding(result: Result, run_path: str, finding: Finding, script: str | None
     )
 
 
-def _told(finding: Finding) -> str:
+def _explained(finding: Finding) -> str:
     if not finding.shown:
         return finding.explanation
     return f"{finding.explanation} In the smallest case: {finding.shown}.".strip()

@@ -51,7 +51,7 @@ class Tally {
 
   // Every round of distinct kernels: the round that counts is chosen by the judge's word.
   addKernel(attempt) {
-    if (has(attempt, FLAG.asked) && has(attempt, FLAG.wrong)) {
+    if (has(attempt, FLAG.checked) && has(attempt, FLAG.wrong)) {
       this.count("illusions", attempt, has(attempt, FLAG.illusion));
     }
   }

@@ -3,7 +3,7 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const COLUMN = DATA.columns;
 const FLAG = {
   distinct: 1, answer: 2, own: 4, illusion: 8, called: 16, correct: 32, timed: 64, judged: 128,
-  finding: 256, asked: 512, wrong: 1024, ranExe: 2048, ranPerf: 4096, plain: 8192,
+  finding: 256, checked: 512, wrong: 1024, ranExe: 2048, ranPerf: 4096, plain: 8192,
 };
 const has = (attempt, flag) => (COLUMN.flags[attempt] & flag) !== 0;
 
