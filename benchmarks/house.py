@@ -15,20 +15,35 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import machine
-from structure import DECLARATIONS, SOURCE, circles, classes, imports, modules, short
+from structure import (
+    DECLARATIONS,
+    OWN,
+    SOURCE,
+    ambiguous,
+    circles,
+    classes,
+    imports,
+    modules,
+    short,
+    types,
+)
 
 ROOT = machine.HERE.parent
 IMPORTS = 5
+# `dict[str, Any]`, which it counts too, has a row of its own.
+UNTYPED = re.compile(r"(?:dict|Mapping)\[str, (?:Any|object)\]")
+_Definition = ast.FunctionDef | ast.ClassDef
 RELU = "import torch\n\n\ndef relu(input, inplace=False):\n    return torch.relu(input)\n"
 # Run in a process of its own: prints the files that were entered, and the calls between them.
 TRACE = """
@@ -113,6 +128,26 @@ def _climbs(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     )
 
 
+def the_walk() -> list[tuple[bool, str, int]]:
+    """The functions of ARCHITECTURE's walk: whether in its short way, the file, and the lines."""
+    found = []
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for step, folder, begins in re.findall(r"^\| (.+) \| `(\w+)/` \| (.+) \|$", text, re.MULTILINE):
+        for number, path in enumerate(re.findall(r"`([^`]+)`", begins)):
+            module, *names = path.split(".")
+            node: ast.AST = ast.parse((OWN / folder / f"{module}.py").read_text())
+            for name in names:
+                node = next(n for n in _definitions(node) if n.name == name)
+            assert isinstance(node, _Definition)
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            found.append((step.startswith("**") and not number, f"{folder}/{module}", lines))
+    return found
+
+
+def _definitions(node: ast.AST) -> Iterator[_Definition]:
+    return (n for n in ast.iter_child_nodes(node) if isinstance(n, _Definition))
+
+
 def seconds_of_an_import() -> float:
     """The median of a few processes that import the package and end."""
     seconds = []
@@ -191,7 +226,11 @@ def measured() -> dict[str, Any]:
         "untyped dictionaries (`dict[str, Any]`)": sum(
             path.read_text().count("dict[str, Any]") for path in own
         ),
+        "untyped mappings of any form (of `str` to `Any` or `object`)": sum(
+            len(UNTYPED.findall(path.read_text())) for path in own
+        ),
         "class names that stand more than once": len(twice),
+        "names of several types, aliases included": len(ambiguous(types(own))),
         "seconds of `import kerneltruth`": f"{seconds_of_an_import():.2f}",
         "details": {
             "circles": circles(graph),
@@ -211,6 +250,14 @@ def main() -> int:
     parser.add_argument("--time-tests", action="store_true", help="the command of `make test-fast`")
     options = parser.parse_args()
     found = measured()
+    walk = the_walk()
+    found |= {
+        "functions of the walk in ARCHITECTURE": len(walk),
+        "files of them": len({file for _, file, _ in walk}),
+        "lines of them": sum(lines for *_, lines in walk),
+        "functions of its short way": sum(short_way for short_way, *_ in walk),
+        "lines of these": sum(lines for short_way, _, lines in walk if short_way),
+    }
     if options.time_tests:
         found["seconds of `make test-fast`"] = f"{seconds_of_the_fast_tests():.0f}"
     before = [measured_at(commit) for commit in options.at]
