@@ -14,7 +14,7 @@ from kerneltruth.clock.schedule.batches import BenchmarkBatches
 # By which factor the number of buffers must differ before they are allocated anew.
 REMADE = 2
 # How often a baseline that seems too slow is timed again while the device is disturbed.
-REQUESTS = 3
+TRIES = 3
 
 
 def prepare_sides(
@@ -82,7 +82,7 @@ def _refuse_if_too_long(
     Raises:
         NotValid: the baseline is too slow.
     """
-    for _ in range(REQUESTS):
+    for _ in range(TRIES):
         if too_long(side) is None:
             return
         disturbance()

@@ -18,7 +18,7 @@ from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.operators import Operators, operators_in
 from kerneltruth.clock.protocol.sides import ChildEvent, Side
 from kerneltruth.clock.schedule.batch_runner import RE_ESTIMATES
-from kerneltruth.clock.schedule.preparation import ASKED
+from kerneltruth.clock.schedule.preparation import TRIES
 from kerneltruth.runner.observation import Observation
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
@@ -150,7 +150,7 @@ def test_a_disturbed_measurement_refuses_no_baseline(sides):
     assert sides.made[1].warm_up_s == pytest.approx(3e-3)
     # Beside the two that get it ready, and the first by which it is gauged.
     assert (
-        sum(len(batch.buffers) == 1 for batch in child.of(RunBatch)) <= ASKED * RE_ESTIMATES[1] + 3
+        sum(len(batch.buffers) == 1 for batch in child.of(RunBatch)) <= TRIES * RE_ESTIMATES[1] + 3
     )
 
 
