@@ -2,7 +2,9 @@
 
 PyTorch promises no order of equal elements there. A task of ours says so; a foreign program shows
 it: an output holds indices that come once a row and, in order, point at another output's values, or
-at elements in ascending or descending order.
+at elements in ascending or descending order. PyTorch does promise which of equal elements a maximum
+names, the first: one index a row may name any only where the reference itself names a later one, or
+where their count may be an argument, as of a topk.
 """
 
 from __future__ import annotations
@@ -39,15 +41,23 @@ def _with_ties(
                 continue
             expected = tensor.gather(dim, indices)
             values = (t for t in truth if t.shape == expected.shape and t.is_floating_point())
-            if _is_ordered(expected, dim) or any(bool(_same(t, expected).all()) for t in values):
+            returned = any(bool(_same(t, expected).all()) for t in values)
+            if indices.shape[dim] == 1:
+                counted = any(
+                    type(value) is int and value == 1 for value in inputs.scalars.values()
+                )
+                fits = returned and (counted or not _are_first(indices, tensor, expected, dim))
+            else:
+                fits = returned or _is_ordered(expected, dim)
+            if fits:
                 accept = partial(_accepted, position=position, name=name, dim=dim)
                 return replace(spec, compare="accept", accept=accept)
     return spec
 
 
 def _may_be_indices(indices: torch.Tensor, tensor: torch.Tensor, dim: int) -> bool:
-    """Whether these may be several indices in a dim of a tensor, each once a row."""
-    if not tensor.is_floating_point() or tensor.ndim != indices.ndim or indices.shape[dim] < 2:
+    """Whether these may be indices in a dim of a tensor, each once a row."""
+    if not tensor.is_floating_point() or tensor.ndim != indices.ndim:
         return False
     others = (d for d in range(indices.ndim) if d != dim)
     if any(tensor.shape[d] != indices.shape[d] for d in others) or not indices.numel():
@@ -81,6 +91,14 @@ def _repeated(indices: torch.Tensor, dim: int) -> torch.Tensor:
     ends = twice.new_zeros(()).expand(*(1 if d == dim else n for d, n in enumerate(twice.shape)))
     either = torch.cat((ends, twice), dim) | torch.cat((twice, ends), dim)
     return torch.zeros_like(either).scatter(dim, places, either)
+
+
+def _are_first(
+    indices: torch.Tensor, tensor: torch.Tensor, expected: torch.Tensor, dim: int
+) -> bool:
+    """Whether each index names the first element of its row that equals the expected one."""
+    first = _same(tensor, expected).int().argmax(dim, keepdim=True)
+    return bool((first == indices).all())
 
 
 def _is_ordered(values: torch.Tensor, dim: int) -> bool:

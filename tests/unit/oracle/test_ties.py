@@ -25,6 +25,7 @@ SORTED = foreign(lambda x: tuple(torch.sort(x, dim=-1, stable=True)), BOTH)
 TOP = foreign(lambda x: tuple(torch.topk(x, 3, dim=-1)), BOTH)
 ARGSORTED = foreign(lambda x: torch.argsort(x, dim=-1, stable=True), INDICES)
 LARGEST = foreign(lambda x: tuple(torch.max(x, dim=-1, keepdim=True)), BOTH)
+LAST = foreign(lambda x: (x.amax(-1, keepdim=True), 4 - x.flip(-1).argmax(-1, keepdim=True)), BOTH)
 COUNTED = foreign(lambda x: (x, torch.arange(5).expand(3, 5) + 0 * x.long()), BOTH)
 
 
@@ -72,6 +73,23 @@ def test_one_index_a_row_is_that_of_the_reference():
     values, indices = LARGEST.reference(x)
     assert isinstance(verdict(LARGEST, [values, indices]), Passed)
     assert isinstance(verdict(LARGEST, [values, torch.tensor([[2], [1], [2]])]), Failed)
+
+
+def test_one_index_a_row_may_be_of_any_equal_element_where_the_reference_names_a_later_one():
+    """As of a topk of one element: in `LARGEST` it is the first, as PyTorch promises."""
+    values, _ = LAST.reference(torch.tensor(ROWS))
+    assert isinstance(verdict(LAST, [values, torch.tensor([[0], [0], [1]])]), Passed)
+    assert isinstance(verdict(LAST, [values, torch.tensor([[1], [0], [2]])]), Failed)
+
+
+def test_one_index_a_row_may_be_of_any_equal_element_where_their_count_is_an_argument():
+    first = dataclasses.replace(
+        declare("ordered(x[M, N], k=1)", lambda x, k: LARGEST.reference(x), outputs=BOTH),
+        foreign=True,
+    )
+    values, _ = LARGEST.reference(torch.tensor(ROWS))
+    assert isinstance(verdict(first, [values, torch.tensor([[2], [0], [1]])]), Passed)
+    assert isinstance(verdict(first, [values, torch.tensor([[1], [0], [2]])]), Failed)
 
 
 def test_integers_that_are_no_order_are_compared():
