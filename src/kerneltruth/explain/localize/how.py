@@ -25,6 +25,8 @@ from kerneltruth.explain.localize.where import line_word
 _SYSTEMATIC = 0.9
 # A long sum may accumulate this many roundings, relative to the largest element.
 _FEW = 1024
+# Errors of half precision are smaller, relative to the largest element.
+_HALF = 2.0**-7
 
 
 def how(evidence: FailureEvidence, values: Values) -> Pattern | None:
@@ -264,11 +266,22 @@ def rounded(evidence: FailureEvidence, values: Values) -> Pattern | None:
         if bool(narrow.all()) and bool(fits):
             clause = f"every element is rounded to {name}"
             return Pattern(tag="precision", clause=clause, everywhere=True)
-    in_half = evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= 2.0**-7
-    if in_half and not _systematic(got - want, want):
+    in_half = evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= _HALF
+    if in_half and not _systematic(got - want, want) and not _worse_elsewhere(evidence):
         clause = f"the numbers are imprecise: errors reach {error:.1g} of the largest element"
         return Pattern(tag="precision", clause=f"{clause}, as in half precision")
     return None
+
+
+def _worse_elsewhere(evidence: FailureEvidence) -> bool:
+    """Return whether another case shows errors beyond those of half precision.
+
+    An example is a variance that is divided by n - 1: few elements show it best.
+    """
+    dtype = evidence.case.dtype
+    most = _HALF / epsilon(dtype)
+    same = (s for s in evidence.siblings if s.failed and s.case.dtype == dtype)
+    return any(s.ratio is not None and s.ratio > most for s in same)
 
 
 def _systematic(errors: torch.Tensor, want: torch.Tensor) -> bool:

@@ -434,6 +434,17 @@ def test_errors_as_of_half_precision_are_named():
     assert "the numbers are imprecise" in fault.sentence.lower()
 
 
+@pytest.mark.parametrize(("ratio", "named"), [(6e4, True), (7e4, False), (None, True)])
+def test_errors_are_not_of_half_precision_where_another_case_shows_larger_ones(ratio, named):
+    """As of a variance that is divided by n - 1, which few elements show best."""
+    reference = noise(40, 50)
+    output = reference + noise(40, 50, low=-1.5e-2, high=1.5e-2).flip(0, 1)
+    small = Sibling(case=case(M=1, N=2), failed=True, ratio=ratio)
+    other = Sibling(case=case(dtype="float16", M=1, N=2), failed=True, ratio=1e9)
+    told = explain(output, reference, siblings=(small, other)).sentence
+    assert ("imprecise" in told) is named
+
+
 @pytest.mark.parametrize("of", [torch.ones_like, lambda reference: reference])
 def test_errors_of_one_sign_or_in_proportion_to_the_values_are_not_called_rounding(of):
     """As of a variance without its correction, or a decay that is left out."""
