@@ -13,8 +13,9 @@ from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents.case import Case
 from kerneltruth.errors import DeclarationError
+from kerneltruth.oracle.gradients import judged_as
 from kerneltruth.oracle.reference import Tensors, cast, quietly, real_parts
-from kerneltruth.tasks.model import Task
+from kerneltruth.tasks.model import BACKWARD, CALL, Task
 
 
 def try_reference(task: Task) -> None:
@@ -22,7 +23,8 @@ def try_reference(task: Task) -> None:
 
     Raises:
         DeclarationError: no case satisfies the constraints; or the reference returns no tensor or
-            another number than declared, changes its arguments, or differs from call to call.
+            another number than declared, changes its arguments, or differs from call to call; or
+            autograd gives none of the gradients that are declared.
         Exception: whatever the reference raises.
     """
     case = next(generate(task, strategies=("default",), seed=0, count=1), None)
@@ -40,6 +42,31 @@ def try_reference(task: Task) -> None:
             f"the reference of {task.name} differs from call to call; draw nothing at random, or "
             "declare random=True"
         )
+    if task.promises.gradients:
+        _try_gradients(task, case)
+
+
+def _try_gradients(task: Task, case: Case) -> None:
+    """Ask for the gradients once, of the sizes and values of the case.
+
+    Raises:
+        DeclarationError: autograd gives none.
+    """
+    asked = case.with_attributes(**{CALL: BACKWARD})
+    if not task.allows(asked.sizes, asked.settings):
+        return
+    inputs = materialize(task, asked)
+    reference = judged_as(task, asked).reference
+    given = task.keywords(cast(task, inputs.tensors, torch.float64), inputs.scalars, task.reference)
+    try:
+        with quietly():
+            reference(**given)
+    except RuntimeError as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise DeclarationError(
+            f"autograd of the reference of {task.name} gives no gradients: {said}; compute the "
+            "first result from real inputs without detach, or leave out backward=True"
+        ) from error
 
 
 def _try_inputs(task: Task, case: Case) -> None:

@@ -294,6 +294,16 @@ def test_what_is_off_by_a_factor_within_a_tolerance_spoils_no_case(file, call):
     assert (found.unrefereeable, found.invalid) == (None, None)
 
 
+@pytest.mark.parametrize("result", ["x.detach() + by", "(x > by).float()"])
+def test_a_reference_without_the_gradients_that_are_declared_is_told_in_one_line(file, result):
+    said = refused(file(TASK.replace("x + by,", f"{result},\n    backward=True,")))
+    assert said == (
+        "my_tasks.py:9: autograd of the reference of shifted gives no gradients: the result does "
+        "not require grad, though the inputs do; compute the first result from real inputs "
+        "without detach, or leave out backward=True"
+    )
+
+
 def test_a_tolerance_is_admitted_whatever_the_bound(file):
     path = file(TASK.replace("x + by,", "x + by,\n    tolerance={'float32': 0.5},"))
     task = tasks_of(path)["my_tasks/shifted"]
