@@ -269,7 +269,9 @@ def rounded(evidence: FailureEvidence, values: Values) -> Pattern | None:
     in_half = evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= _HALF
     if in_half and not _systematic(got - want, want) and not _worse_elsewhere(evidence):
         clause = f"the numbers are imprecise: errors reach {error:.1g} of the largest element"
-        return Pattern(tag="precision", clause=f"{clause}, as in half precision")
+        return Pattern(
+            tag="precision", clause=f"{clause}, as in half precision or by an approximation"
+        )
     return None
 
 

@@ -13,8 +13,16 @@ from kerneltruth.documents.case import Case
 from kerneltruth.explain.localize.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
 from kerneltruth.explain.minimize.cases import SIMPLEST_FIRST
 from kerneltruth.oracle.bounds import widening
+from kerneltruth.tasks.model import BACKWARD, CALL, OUT
 from kerneltruth.tasks.spec import Scalar
 
+# Words for calls that are not plain.
+_CALLS: dict[Scalar, str] = {
+    BACKWARD: "in the gradients",
+    OUT: "where the caller gives `out=`",
+}
+# Further values of a setting that do not show it are counted.
+_MOST_NAMED = 3
 # A twin differs in size and so in its drawn values: this many must agree.
 SIZE_TWINS = 3
 # Fewer sizes would rise by luck.
@@ -137,22 +145,26 @@ def _setting_claims(evidence: FailureEvidence, judged: list[Sibling]) -> Iterato
 def _shown_by(name: str, value: Scalar, passed: list[Case]) -> str:
     """Say which setting shows it, and which others that were tried do not."""
     others = {str(c.settings.get(name, value)) for c in passed} - {str(value)}
+    if name == CALL and value in _CALLS:
+        return f"It shows only {_CALLS[value]}."
     if isinstance(value, bool) or not others:
         return f"Only {name}={value} shows it."
-    return f"It shows with {name}={value}, and not with {_or(f'{name}={v}' for v in others)}."
+    few = sorted(others)[:_MOST_NAMED]
+    more = [f"{len(others) - len(few)} more"] if len(others) > len(few) else []
+    named = _joined([f"{name}={v}" for v in few] + more, "or")
+    return f"It shows with {name}={value}, and not with {named}."
 
 
 def _and(words: Iterable[str]) -> str:
-    return _joined(words, "and")
+    return _joined(sorted(words), "and")
 
 
 def _or(words: Iterable[str]) -> str:
-    return _joined(words, "or")
+    return _joined(sorted(words), "or")
 
 
-def _joined(words: Iterable[str], by: str) -> str:
-    """Join words to a list, in alphabetical order."""
-    found = sorted(words)
+def _joined(found: list[str], by: str) -> str:
+    """Join words to a list."""
     return f" {by} ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 

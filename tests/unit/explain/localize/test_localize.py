@@ -618,6 +618,27 @@ def test_a_fault_of_one_attribute_value_is_named():
     assert fault.sentence.endswith("It shows with mode=b, and not with mode=a.")
 
 
+def test_of_many_values_that_do_not_show_a_fault_few_are_named():
+    failing = replace(case(N=50), attributes=(("mode", "x"),))
+    passing = ((replace(failing, attributes=(("mode", mode),)), False) for mode in "edcba")
+    said = "It shows with mode=x, and not with mode=a, mode=b, mode=c or 2 more."
+    assert with_siblings(failing, *passing).sentence.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("backward", "It shows only in the gradients."),
+        ("out", "It shows only where the caller gives `out=`."),
+        ("number y", "It shows with _call=number y, and not with _call=plain."),
+    ],
+)
+def test_a_fault_of_one_kind_of_call_is_told_in_a_users_words(call, said):
+    failing = replace(case(N=50), attributes=(("_call", call),))
+    fault = with_siblings(failing, (replace(failing, attributes=(("_call", "plain"),)), False))
+    assert fault.sentence.endswith(said)
+
+
 def test_of_a_switch_there_is_no_third_value():
     failing = replace(case(N=50), attributes=(("training", True),))
     fault = with_siblings(failing, (replace(failing, attributes=(("training", False),)), False))
