@@ -94,6 +94,7 @@ def _find_smallest(runner: Runner, finding: Finding, request: MinimizeRequest) -
             diagnosis.minimal,
             verdict,
             explanation=finding.explanation or diagnosis.explanation,
+            explained=finding.case,
             config=finding.config,
         )
     return _Smallest(verdict=verdict, diagnosis=diagnosis, script=script)

@@ -283,6 +283,7 @@ def _attempt(
                             found.minimal,
                             failure.verdict,
                             explanation=found.explanation,
+                            explained=failure.case,
                             config=failure.config,
                         )
     if not (cases or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):

@@ -15,15 +15,19 @@ def script_of(
     verdict: Verdict,
     *,
     explanation: str,
+    explained: Case,
     config: int = 0,
 ) -> str:
     """Run the smallest case of a failure once more, and return the script that shows it.
 
-    `config` says which configuration of an autotuned kernel failed.
+    The explanation is of the case `explained`. `config` says which configuration of an autotuned
+    kernel failed.
     """
     small = session.cache.get(session.task, minimal)
     ruling, _, placed = session.call(small, config=config)
     shown = _shown(verdict, ruling.verdict)
+    if explanation and explained.summary() != minimal.summary():
+        explanation = f"On {explained.summary()}: {explanation}"
     return script(
         task=session.task,
         candidate=session.candidate,
