@@ -97,11 +97,11 @@ def source_in(what: Judgeable) -> Source:
     """
     match what:
         case NamedCandidate():
-            found = _in_answer(what.what)
+            found = source_in_answer(what.what)
             entry = what.entry or found.entry
             return replace(found, name=what.name or found.name, task=what.task, entry=entry)
         case (str() as name, inner):
-            return replace(_in_answer(inner), name=name)
+            return replace(source_in_answer(inner), name=name)
         case str() if not what.strip() and "\n" not in what:
             raise UserError(
                 f"cannot judge {what!r}: it is empty; give a path, a source text, or a function"
@@ -118,8 +118,8 @@ def source_in(what: Judgeable) -> Source:
     )
 
 
-def _in_answer(what: str | PathLike[str] | Function) -> Source:
-    """Return the source of what a caller names; a model's answer may be empty."""
+def source_in_answer(what: Judgeable) -> Source:
+    """Return the source of one of many candidates, or of a named one: an answer may be empty."""
     blank = isinstance(what, str) and not what.strip()
     return source_in("\n" if blank else what)
 

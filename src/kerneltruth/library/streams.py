@@ -15,7 +15,7 @@ from collections.abc import (
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from kerneltruth.library.candidates import Judgeable, Source, source_in
+from kerneltruth.library.candidates import Judgeable, Source, source_in_answer
 from kerneltruth.library.messages import Checked, Timed
 from kerneltruth.library.report import Report, report_of
 
@@ -39,7 +39,7 @@ def streamed(candidates: Iterable[Judgeable], ahead: int, ask: SendSource) -> It
     try:
         while True:
             for index, each in itertools.islice(numbered, ahead - len(open_)):
-                source = source_in(each)
+                source = source_in_answer(each)
                 future = ask(source)
                 open_[future] = index, source
                 future.add_done_callback(ended.put)
@@ -112,7 +112,7 @@ class _AsyncStream:
         if candidate is None:
             self._next = None
             return
-        source = source_in(candidate)
+        source = source_in_answer(candidate)
         # A long text may have to wait for a server that still warms up.
         question = await asyncio.to_thread(self._ask, source)
         self._open[asyncio.wrap_future(question)] = self._index, source

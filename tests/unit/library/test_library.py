@@ -1,5 +1,6 @@
 """`import kerneltruth`: a kernel judged in a few lines, with nothing of the caller changed."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -64,6 +65,8 @@ def test_a_wrong_kernel_has_a_finding_and_a_script_that_shows_it(tmp_path):
     assert first.case == report.document.failing
     assert first.obligations == ("published",)
     assert first.minimal.summary() == "M=1 N=1 float32 zeros"
+    # The sentence is about the first failing case, not about the smallest, which the script has.
+    assert f"On {first.case.summary()}: {first.explanation}" in " ".join(first.script.split())
     script = tmp_path / "shows.py"
     script.write_text(first.script)
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
@@ -194,6 +197,17 @@ def test_an_empty_candidate_is_one_line(empty):
 def test_an_answer_without_text_is_a_candidate(empty):
     report = kt.check(empty, task="relu", **FEW)
     assert (report.verdict, "it defines nothing" in report.detail) == ("compile_error", True)
+
+
+def test_an_empty_answer_among_many_ends_no_batch():
+    async def verdicts(judge):
+        given = judge.acheck_many(["", RIGHT], task="relu", cases=2)
+        return sorted([report.verdict async for report in given])
+
+    with kt.Judge(device="cpu", workers=1) as judge:
+        found = judge.check_many(["", RIGHT], task="relu", cases=2)
+        assert sorted(report.verdict for report in found) == ["compile_error", "pass"]
+        assert asyncio.run(verdicts(judge)) == ["compile_error", "pass"]
 
 
 @pytest.mark.parametrize(
