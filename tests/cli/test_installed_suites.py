@@ -138,6 +138,11 @@ def test_its_references_prove_its_tasks_and_are_the_eager_baseline(
         ),
         (
             {"good": "good_suite:Good"},
+            SUITE + "        yield 3\n",
+            "tasks() gives 3; give what kt.task(...) returns (good_suite); correct the suite",
+        ),
+        (
+            {"good": "good_suite:Good"},
             SUITE.replace("yield", "for _ in range(2): yield"),
             "it names a task twice: 'twice'; rename one of them",
         ),
@@ -186,6 +191,8 @@ def test_a_suite_without_a_place_takes_no_path(kt, site):
     install(site, "one", {"good": "good_suite:Good"}, good_suite=SUITE)
     ran = kt("tasks", "--suite", "good:here")
     assert (ran.code, "good:here: it takes no path; pass --suite good" in ran.err) == (2, True)
+    ran = kt("tasks", "--suite", "core:here")
+    assert (ran.code, "core: it takes no path; pass --suite core" in ran.err) == (2, True)
 
 
 def test_an_unknown_suite_gets_the_list_of_own_and_installed_ones(kt, example):

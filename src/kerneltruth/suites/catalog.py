@@ -71,6 +71,8 @@ def _is_own(module: str) -> bool:
 
 def _installed(name: str) -> EntryPoint:
     found = tuple(entry_points(group=GROUP, name=name))
+    if not found and name in suites():
+        raise UserError(f"--suite {name}: it takes no path; pass --suite {name}")
     if not found:
         raise UserError(f"--suite {name!r}: must be one of {', '.join((*suites(), *_forms()))}")
     # Metadata of one package may be on the path twice, such as beside a checkout.
@@ -232,10 +234,9 @@ def _said_in_one_line(found: type[Suite], suite: str) -> Iterator[None]:
             for f in frames
             if not (f.filename.startswith("<") or Path(f.filename).is_relative_to(_PACKAGE))
         ]
-        last = (theirs or frames)[-1]
+        where = [f"{f.filename}:{f.lineno}" for f in theirs[-1:]] or [found.__module__]
         raise UserError(
-            f"--suite {suite}: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "
-            "correct the suite"
+            f"--suite {suite}: {type(error).__name__}: {error} ({where[0]}); correct the suite"
         ) from error
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
+from kerneltruth.errors import DeclarationError
 from kerneltruth.suites.terms import Terms
 from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import Listed
@@ -113,7 +114,10 @@ class Suite(Protocol):
 
     def listed(self) -> Iterable[Listed]:
         """Return what is known of each task before it is made."""
-        return map(Listed.of, self.tasks())
+        for task in self.tasks():
+            if not isinstance(task, Task):
+                raise DeclarationError(f"tasks() gives {task!r}; give what kt.task(...) returns")
+            yield Listed.of(task)
 
     def task(self, name: str) -> Task:
         """Make the task of that name, which may take seconds."""
