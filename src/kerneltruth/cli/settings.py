@@ -58,6 +58,8 @@ def defaults(
     shared = {k: v for k, v in table.items() if not isinstance(v, dict)}
     known = {option for of in options.values() for option in of}
     for key in shared:
+        if key in options and key not in known:
+            raise UserError(f"{path}: [{TABLE}] {key}: it is a command; begin [{TABLE}.{key}]")
         if key not in known:
             _unknown(path, TABLE, key, [*known, *options])
     found = {name: {of[k]: v for k, v in shared.items() if k in of} for name, of in options.items()}

@@ -72,7 +72,14 @@ def _misused(error: _UsageError) -> int:
     source = context and parameter and context.get_parameter_source(parameter.name)
     if source and source.name == "DEFAULT_MAP":
         message = f"[tool.kerneltruth] of pyproject.toml: {message}"
-    return _line(f"{message.rstrip('.')}; see `{path} --help`", UserError.exit_code)
+    return _line(f"{message.rstrip('.')}{_given(error)}; see `{path} --help`", UserError.exit_code)
+
+
+def _given(error: _UsageError) -> str:
+    """Return words for the value at fault where typer, which asks pydantic, leaves it out."""
+    listed = getattr(getattr(error, "__cause__", None), "errors", None)
+    faults = listed() if callable(listed) else ()
+    return "".join(f", got {fault['input']!r}" for fault in tuple(faults)[:1])
 
 
 def _line(text: str, code: int) -> int:

@@ -54,7 +54,8 @@ def _one(task: TaskFacts) -> RenderableType:
         rows.add_row(f"output {output.name}", said)
     if task.unrefereeable:
         rows.add_row("unrefereeable", task.unrefereeable)
-    rows.add_row("flops", task.flops)
+    by_sizes = task.flops is not None and task.flops.startswith("{")
+    rows.add_row("flops", "by the sizes; --json lists them" if by_sizes else task.flops)
     for shape in task.perf:
         rows.add_row("timed at", " ".join(f"{s}={n}" for s, n in shape.items()))
     return rows

@@ -8,6 +8,17 @@ GENERATE = ("generate", "--suite", "core", "--method", "one_shot", "--model", "a
 
 
 @pytest.mark.parametrize(
+    ("option", "given"), [("--cases", "many"), ("--cases", "0"), ("--timeout", "-1")]
+)
+def test_a_wrong_number_is_named(option, given, capsys):
+    assert invoke(("check", "relu.py", option, given)) == 2
+    said = capsys.readouterr().err
+    assert f"'{option}'" in said
+    assert given in said.replace("--", "")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         (("--price-prompt", "1"), "--price-completion is missing: a cost needs both prices"),

@@ -33,6 +33,7 @@ def test_a_key_is_an_option_whatever_its_parameter_is_called():
     [
         ({"devise": "cpu"}, r"\[tool.kerneltruth\] devise: .*; nearest: device"),
         ({"check": {"workers": 2}}, r"\[tool.kerneltruth.check\] workers: there is no such option"),
+        ({"check": 3}, r"check: it is a command; begin \[tool.kerneltruth.check\]"),
         ({"chek": {"cases": 2}}, r"\[tool.kerneltruth\] chek: .*; nearest: check"),
     ],
 )

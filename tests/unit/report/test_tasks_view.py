@@ -1,5 +1,7 @@
 """What `doctor` says of a machine, and `tasks NAME` of a task's contract."""
 
+from msgspec.structs import replace
+
 from blank_documents import document
 from kerneltruth.documents.facts import DoctorDocument, Isolation, Missing
 from kerneltruth.report.tasks_view import doctor_view, tasks_view
@@ -18,6 +20,14 @@ def test_a_task_is_shown_with_what_decides_and_the_sentences_that_say_so():
 def test_a_task_is_shown_with_what_puts_it_into_its_category():
     text = piped(tasks_view(show_task("kernelbenchx/matmul", None)))
     assert "MatrixMultiply: A product of matrices or vectors" in text
+
+
+def test_operations_that_a_table_gives_for_each_size_are_not_printed():
+    shown = show_task("gelu", None)
+    table = replace(shown.tasks[0], flops="{'n=3': 12, 'n=257': 1028}[_sizes]")
+    text = piped(tasks_view(replace(shown, tasks=(table,))))
+    assert "by the sizes; --json lists them" in text
+    assert "1028" not in text
 
 
 def test_every_category_of_a_task_has_a_criterion_of_one_sentence():
