@@ -175,6 +175,14 @@ def test_what_was_learned_is_told_in_one_line(kt, reference, candidate, tmp_path
     ran = kt("check", candidate(RIGHT), *given)
     said = "learned row_rms(x[rows, columns], scale[rows], eps=1e-06) in float32"
     assert said in ran.err
+    assert "leaves out" not in ran.err
+
+
+def test_a_parameter_that_keeps_its_default_is_told(kt, reference, candidate, tmp_path):
+    source = REFERENCE.replace("scale, eps)", "scale, eps=1e-6)").replace(", 1e-6\n", "\n")
+    given = ("--reference", reference(source), "--cases", 2, "--out", tmp_path / "run", *ON_CPU)
+    ran = kt("check", candidate(RIGHT.replace("eps):", "eps=1e-6):")), *given)
+    assert "in float32, also float16, bfloat16; inputs() leaves out eps, which does not" in ran.err
 
 
 def test_what_was_learned_is_written_out_as_a_declaration(kt, reference, candidate, tmp_path):

@@ -56,7 +56,21 @@ def in_one_line(problem: Problem, schema: Schema, task: Task) -> str:
     """Return the learned facts in a line for people."""
     further = f", also {', '.join(task.extended_dtypes)}" if task.extended_dtypes else ""
     found = signature_of(problem, learned(problem, schema, task))
-    return f"learned {found} in {', '.join(task.dtypes)}{further}"
+    left = ", ".join(_left_at_default(problem, task))
+    kept = f"; inputs() leaves out {left}, which does not vary" if left else ""
+    return f"learned {found} in {', '.join(task.dtypes)}{further}{kept}"
+
+
+def _left_at_default(problem: Problem, task: Task) -> Iterator[str]:
+    """Yield the parameters with defaults to which the example gives no argument."""
+    name = problem.function.name if problem.function else ""
+    given = {getattr(a, "member_of", None) or a.name for a in task.arguments}
+    for statement in ast.parse(problem.source).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            of = statement.args
+            every = [*of.posonlyargs, *of.args]
+            optional = every[len(every) - len(of.defaults) :] + of.kwonlyargs
+            yield from (p.arg for p in optional if p.arg not in given)
 
 
 def declaration_of(problem: Problem, schema: Schema, task: Task) -> str:
