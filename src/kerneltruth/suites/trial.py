@@ -52,12 +52,12 @@ def _try_gradients(task: Task, case: Case) -> None:
     Raises:
         DeclarationError: autograd gives none.
     """
-    asked = case.with_attributes(**{CALL: BACKWARD})
-    if not task.allows(asked.sizes, asked.settings):
+    backward = case.with_attributes(**{CALL: BACKWARD})
+    if not task.allows(backward.sizes, backward.settings):
         return
-    inputs = materialize(task, asked)
-    reference = judged_as(task, asked).reference
-    given = task.keywords(cast(task, inputs.tensors, torch.float64), inputs.scalars, task.reference)
+    inputs = materialize(task, backward)
+    reference = judged_as(task, backward).reference
+    given = task.keywords(cast(inputs.tensors, torch.float64), inputs.scalars, task.reference)
     try:
         with quietly():
             reference(**given)
