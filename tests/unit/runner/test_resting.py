@@ -103,8 +103,8 @@ def test_no_deadline_waits_longer_than_a_while_for_a_processor(opened, crowd):
 
     began = time.monotonic()
     assert call(session, vector(1.0), deadline_s=1.0).ended == "timeout"
-    assert session.queued_s == 10.0
-    assert time.monotonic() - began < 20.0
+    assert 9.9 < session.queued_s <= 10.0
+    assert time.monotonic() - began < 30.0
 
 
 def test_a_child_that_is_only_beginning_rests_when_it_runs(opened):
