@@ -25,19 +25,23 @@ def f(x):
 def crowd():
     """Move a process to a processor that others, each in a session of its own, keep busy."""
     cpu = min(os.sched_getaffinity(0))
-    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}}); os.write(1, b'.')\nwhile True: pass"
     started = []
 
     def begin(pid, others):
         os.sched_setaffinity(pid, {cpu})
         for _ in range(others):
             command = [sys.executable, "-c", spin]
-            started.append(subprocess.Popen(command, start_new_session=True))
+            started.append(
+                subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE)
+            )
+        for process in started:
+            assert process.stdout.read(1) == b"."
 
     yield begin
     for process in started:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def wait_until(true):
@@ -76,11 +80,11 @@ def test_a_deadline_waits_for_a_child_that_rests(opened):
 
 @pytest.mark.slow
 def test_a_deadline_waits_for_a_child_that_waits_for_a_processor(opened, crowd):
-    session = opened(BUSY.format(0.6))
+    session = opened(BUSY.format(0.3))
     assert session.loaded.ended == "returned"
     crowd(session.pid, others=6)
 
-    assert call(session, vector(1.0), deadline_s=1.0).ended == "returned"
+    assert call(session, vector(1.0), deadline_s=0.5).ended == "returned"
     assert session.queued_s > 0.5
 
 
