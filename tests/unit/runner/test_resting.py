@@ -80,12 +80,12 @@ def test_a_deadline_waits_for_a_child_that_rests(opened):
 
 @pytest.mark.slow
 def test_a_deadline_waits_for_a_child_that_waits_for_a_processor(opened, crowd):
-    session = opened(BUSY.format(0.3))
+    session = opened(BUSY.format(0.15))
     assert session.loaded.ended == "returned"
     crowd(session.pid, others=6)
 
     assert call(session, vector(1.0), deadline_s=0.5).ended == "returned"
-    assert session.queued_s > 0.5
+    assert session.queued_s > 0.3
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_no_deadline_waits_for_a_child_that_crowds_the_processor_itself(opened, 
     crowd(session.pid, others=6)
 
     assert call(session, vector(1.0), deadline_s=1.0).ended == "timeout"
-    assert session.queued_s == 0.0
+    assert session.queued_s < 0.5
 
 
 @pytest.mark.slow
