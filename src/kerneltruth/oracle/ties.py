@@ -43,16 +43,20 @@ def _with_ties(
             values = (t for t in truth if t.shape == expected.shape and t.is_floating_point())
             returned = any(bool(_same(t, expected).all()) for t in values)
             if indices.shape[dim] == 1:
-                counted = any(
-                    type(value) is int and value == 1 for value in inputs.scalars.values()
-                )
-                fits = returned and (counted or not _are_first(indices, tensor, expected, dim))
+                later = not _are_first(indices, tensor, expected, dim)
+                fits = returned and (later or _may_count(inputs.scalars))
             else:
                 fits = returned or _is_ordered(expected, dim)
             if fits:
                 accept = partial(_accepted, position=position, name=name, dim=dim)
                 return replace(spec, compare="accept", accept=accept)
     return spec
+
+
+def _may_count(scalars: Mapping[str, Any]) -> bool:
+    """Whether one of these may say that one element a row is wanted; 1 may also name a dim."""
+    counts = (value for name, value in scalars.items() if name not in ("dim", "axis"))
+    return any(type(value) is int and value == 1 for value in counts)
 
 
 def _may_be_indices(indices: torch.Tensor, tensor: torch.Tensor, dim: int) -> bool:

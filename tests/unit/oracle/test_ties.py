@@ -6,7 +6,9 @@ import pytest
 import torch
 from scripted import Bench, declare, result
 
+from kerneltruth.cases.materialize import Inputs
 from kerneltruth.documents.verdict import Failed, Passed
+from kerneltruth.oracle.ties import with_ties
 from kerneltruth.runner.observation import Observation
 from kerneltruth.tasks.spec import Output
 
@@ -90,6 +92,16 @@ def test_one_index_a_row_may_be_of_any_equal_element_where_their_count_is_an_arg
     values, _ = LARGEST.reference(torch.tensor(ROWS))
     assert isinstance(verdict(first, [values, torch.tensor([[2], [0], [1]])]), Passed)
     assert isinstance(verdict(first, [values, torch.tensor([[1], [0], [2]])]), Failed)
+
+
+@pytest.mark.parametrize(
+    ("name", "compare"), [("k", "accept"), ("dim", "bound"), ("axis", "bound")]
+)
+def test_an_argument_that_names_a_dim_counts_no_elements(name, compare):
+    x = torch.tensor(ROWS)
+    inputs = Inputs(order=("x", name), tensors={"x": x}, scalars={name: 1})
+    _, indices = with_ties(LARGEST, BOTH, inputs, LARGEST.reference(x))
+    assert indices.compare == compare
 
 
 def test_integers_that_are_no_order_are_compared():
