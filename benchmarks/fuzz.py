@@ -5,11 +5,12 @@
 A crash is an exception that is no refusal, or a refusal of several lines; a hang, an input that
 takes over 2 s of CPU time; growth, what the process's peak memory rose by in one input. A forgery
 is an input that is accepted though no judge writes it. Inputs that do any of these are kept in
-`--keep`. Needs atheris.
+`--keep`, with what was counted: a run with the same folder goes on from there. Needs atheris.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -17,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ import machine
 from fuzz_targets import targets
 
 CHILD = Path(__file__).with_name("fuzz_child.py")
+# A target that finishes no input for so long hangs, on whatever but its CPU time.
+STANDS_STILL_S = 300
 # What one input may add to the peak.
 MOST_GROWTH = 300 * 2**20
 _NO_ATHERIS = (
@@ -37,16 +41,11 @@ def measured(name: str, keep: Path, seconds: int) -> list[Any]:
     """Fuzz one target in a process of its own; return its row."""
     command = [sys.executable, str(CHILD), name, str(seconds), str(keep)]
     log = keep / f"{name}.log"
-    with log.open("wb") as file:
+    with log.open("ab") as file:
         process = subprocess.Popen(
             command, stdout=file, stderr=file, preexec_fn=lambda: os.nice(10)
         )
-        try:
-            code: int | None = process.wait(seconds + 120)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            code = None
+        code = _ended(process, keep / f"{name}.json")
     text = log.read_text(errors="replace")
     if not (keep / f"{name}.json").exists():
         raise SystemExit(f"{name}: did not begin; see {log}")
@@ -72,10 +71,23 @@ def measured(name: str, keep: Path, seconds: int) -> list[Any]:
     ]
 
 
+def _ended(process: subprocess.Popen[bytes], found: Path) -> int | None:
+    """Wait for a target's process; return its exit code, or None if it stood still."""
+    began = time.time()
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(5)
+        told = found.stat().st_mtime if found.exists() else began
+        if time.time() - max(began, told) > STANDS_STILL_S:
+            process.kill()
+            process.wait()
+            return None
+
+
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", help="one of the targets; default: all")
-    parser.add_argument("--seconds", type=int, default=600, help="for each target, by the clock")
+    parser.add_argument("--seconds", type=int, default=600, help="of CPU time for each target")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--keep", type=Path, help="folder for inputs; default: a temporary one")
     options = parser.parse_args()
