@@ -10,7 +10,7 @@ import subprocess
 
 import websocket
 
-# Firefox opens pages of its own, and asks its makers for news, unless it is told not to.
+# Otherwise Firefox opens pages of its own, and asks its makers for news.
 PREFERENCES = {
     "app.update.auto": False,
     "browser.shell.checkDefaultBrowser": False,
