@@ -2,6 +2,8 @@
 
 import ast
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -286,6 +288,59 @@ def test_a_file_in_kernelbenchs_form_is_a_reference(kt, reference, candidate, tm
     given = ("--reference", reference(MODEL), "--cases", 6, "--out", tmp_path / "run", "--json")
     document = json.loads(kt("check", candidate(source), *given, *ON_CPU).out)
     assert (document["task"], document["verdict"]) == ("reference/my_rms", "pass")
+
+
+LAYER = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, columns, wide, share):
+        super().__init__()
+        self.layer = torch.nn.Linear(columns, wide)
+        self.share = share
+
+    def forward(self, x):
+        return torch.relu(self.layer(x)) * self.share
+
+
+rows, columns, wide = 8, 96, 48
+
+
+def get_inputs():
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs():
+    return [columns, wide, 0.5]
+"""
+# As models write one: beside the model and what makes its inputs.
+IN_PLACE_OF_A_MODEL = (
+    LAYER
+    + """
+
+def kernel_function(rows, w, b, share=2.0):
+    return torch.relu(rows @ w.t() + b) * share
+"""
+)
+
+
+def test_a_function_may_stand_for_a_model(kt, reference, candidate, tmp_path):
+    given = ("--reference", reference(LAYER), "--out", tmp_path / "run", "--json", *FEW)
+    document = json.loads(kt("check", candidate(IN_PLACE_OF_A_MODEL), *given).out)
+    assert document["verdict"] == "pass"
+
+
+@pytest.mark.slow
+def test_the_script_of_a_function_for_a_model_calls_it_alike(kt, reference, candidate, tmp_path):
+    wrong = IN_PLACE_OF_A_MODEL.replace("rows @ w.t() + b", "rows @ w.t() + b[:1]")
+    given = ("--reference", reference(LAYER), "--out", tmp_path / "run", "--json", *FEW)
+    document = json.loads(kt("check", candidate(wrong), *given).out)
+    assert document["verdict"] == "fail"
+    script = tmp_path / "shown.py"
+    assert kt("minimize", document["finding"], "--script", script, *ON_CPU).code == 0
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert ran.stdout.endswith("\nWRONG\n"), ran
 
 
 BACKWARD = """

@@ -17,6 +17,7 @@ from kerneltruth.runner.candidate import (
 )
 from kerneltruth.suites import kernelbench_runs
 from kerneltruth.suites.catalog import open_tasks, takes_any_name
+from kerneltruth.suites.kernelbench.problem import KERNELBENCH_FUNCTIONS
 from kerneltruth.suites.kernelbench.tasks import ENTRY
 from kerneltruth.tasks.registry import by_entry, called, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
@@ -102,7 +103,8 @@ def _check_parameters(candidate: Candidate, task: Task) -> None:
     tree = parsed(candidate.source)
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     function = functions.get(candidate.entry)
-    if function is None or function.decorator_list:
+    # In place of a model, only the call itself shows which weights a function takes.
+    if function is None or function.decorator_list or task.entry == ENTRY:
         return
     given, own = task.call_order(), function.args
     every = [*own.posonlyargs, *own.args, *own.kwonlyargs]
@@ -120,8 +122,11 @@ def _check_parameters(candidate: Candidate, task: Task) -> None:
 def _only_public(source: str, path: str, named: str) -> str:
     """Return the function with the task's name, else the only public one."""
     names = public_functions(source, path)
-    if named == ENTRY or named in names or _defines(source, path, named):
+    if named in names or _defines(source, path, named):
         return named
+    if named == ENTRY:
+        # A function in place of a model often brings its model and what makes its inputs.
+        names = tuple(n for n in names if n not in KERNELBENCH_FUNCTIONS)
     generic = (name for name in GENERIC_ENTRIES if name in names)
     found = names[0] if len(names) == 1 else next(generic, None)
     if found is None and names:

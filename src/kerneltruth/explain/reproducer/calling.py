@@ -28,7 +28,7 @@ def model_called(kind, values):
     They go by name, else in order among equal shapes; statistics may have no place.
     """
     called = ast.literal_eval(values.pop("model.called", None) or "{}")
-    values.pop("model.filled", None)
+    values.pop("model.filled", None), values.pop("model.named", None)
     torch.manual_seed(0)
     names = {}
     # <pretrained>
@@ -59,6 +59,22 @@ def model_called(kind, values):
         updated = called.get("updated", ())
         kept = dict(model.named_buffers())
         return [returned, *(kept[n] for n in updated)] if updated else returned
+
+
+def of_function(entry, values):
+    """What a function gets in place of a model: inputs, weights, and what it names of the rest."""
+    parameters = inspect.signature(entry).parameters
+    described = {n: values.pop(n, None) for n in ("model.called", "model.filled", "model.named")}
+    built, given = ast.literal_eval(values.pop("get_init_inputs()")), {}
+    ends = [n.rpartition(".")[2] for n in values if n.startswith("weights.")]
+    for name, value in values.items():
+        end = name.rpartition(".")[2]
+        if name.startswith("weights."):
+            plain = name.removeprefix("weights.").replace(".", "_")
+            name = end if ends.count(end) == 1 and end in parameters else plain
+        given[name] = value
+    named = zip(ast.literal_eval(described["model.named"]), built)
+    return {**given, **{n: v for n, v in named if n in parameters}}
 
 
 # </model>
@@ -101,8 +117,10 @@ def real(value):
 def called(entry, values, placed):
     """What the entry returns."""
     # <model>
-    if "get_init_inputs()" in values:
+    if "get_init_inputs()" in values and inspect.isclass(entry):
         return model_called(entry, values)
+    if "get_init_inputs()" in values:
+        values = of_function(entry, values)
     # </model>
     # <optimizer>
     if any(n.startswith("_gradients_of_") for n in values):

@@ -42,9 +42,11 @@ class CandidateEntry:
 
         A `reused` model has been called with other values than those of the first buffer.
         """
-        if isinstance(self.found, type) and models.is_described(rows[0]):
-            entry, inputs = models.build(self.found, rows[0], self._home, reused=reused)
-            return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
+        if models.is_described(rows[0]):
+            if isinstance(self.found, type):
+                entry, inputs = models.build(self.found, rows[0], self._home, reused=reused)
+                return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
+            rows = [models.for_function(self.found, row) for row in rows]
         entry, left = self._callable(rows[0], as_it_is=as_it_is)
         wanted, forward = {a.name for a in left}, getattr(entry, "forward", entry)
         bound: list[tuple[Sequence[Any], dict[str, object]]] = [

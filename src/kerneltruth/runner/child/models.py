@@ -1,10 +1,12 @@
 """Build models in the child from constructor inputs, and load the judge's weights.
 
 A task that is a model names its constructor's inputs by `CONSTRUCTED`. If needed, `CALLED` says how
-it is called, and `FILLED` with which number the reference's constructor fills a weight, both as
-Python text. `WEIGHTS` holds its weights by their names in the reference's state. A candidate's
-model gets them by name, the others by order among equal shapes. Weights that are None are left to
-its constructor, which draws at the reference's seed.
+it is called, `FILLED` with which number the reference's constructor fills a weight, and `NAMED` how
+the constructor calls its inputs, all as Python text. `WEIGHTS` holds its weights by their names in
+the reference's state. A candidate's model gets them by name, the others by order among equal
+shapes. Weights that are None are left to its constructor, which draws at the reference's seed.
+
+A candidate may also be a function in place of the model: see `for_function`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from inspect import signature
 from typing import Any
 
 import torch
@@ -19,17 +22,19 @@ from torch.nn.modules import module as registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.runner.child import pretrained
-from kerneltruth.runner.child.binding import Offered
+from kerneltruth.runner.child.binding import Offered, SignatureMismatch, knows
 from kerneltruth.runner.child.weight_places import Weights, fits, state_of, weight_places
 
 CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
 FILLED = "model.filled"
+NAMED = "model.named"
 WEIGHTS = "weights."
 _SAID: Mapping[str, Callable[[str], Any]] = {
     CONSTRUCTED: pretrained.from_text,
     CALLED: ast.literal_eval,
     FILLED: ast.literal_eval,
+    NAMED: ast.literal_eval,
 }
 
 
@@ -42,6 +47,54 @@ def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
     """Return the model's own inputs, among the arguments that describe it."""
     others = [a for a in arguments if a.name not in _SAID]
     return [a.value for a in others if not a.name.startswith(WEIGHTS)]
+
+
+def for_function(entry: Callable[..., Any], arguments: Sequence[Offered]) -> list[Offered]:
+    """Return what a function gets in place of a model: inputs, weights, and what else it names.
+
+    Inputs of the constructor go to parameters that have the reference's names.
+
+    Raises:
+        SignatureMismatch: it has no clear place for a weight, or must update buffers of the model.
+    """
+    said = {a.name: _SAID[a.name](a.value) for a in arguments if a.name in _SAID}
+    if said.get(CALLED, {}).get("updated"):
+        raise SignatureMismatch("a function has no buffers to update: write a class ModelNew")
+    others = [a for a in arguments if a.name not in _SAID]
+    built = zip(said.get(NAMED, ()), said.get(CONSTRUCTED, ()), strict=False)
+    return [
+        *(a for a in others if not a.name.startswith(WEIGHTS)),
+        *_named(entry, [a for a in others if a.name.startswith(WEIGHTS) and a.value is not None]),
+        *(Offered(name=n, value=value) for n, value in built if knows(entry, n)),
+    ]
+
+
+def _named(entry: Callable[..., Any], weights: Sequence[Offered]) -> list[Offered]:
+    """Return weights by the names of a function's parameters.
+
+    The name is the weight's own, in which dots are underscores, or its last part if no other weight
+    ends so. Without it, weights go by place if they are those of one layer, in PyTorch's order: in
+    which order a function takes several layers, or `*args`, nobody can know.
+    """
+    ends = [a.name.rpartition(".")[2] for a in weights]
+    found, unnamed = [], set()
+    for weight, end in zip(weights, ends, strict=True):
+        layer, _, _ = weight.name.rpartition(".")
+        name = weight.name.removeprefix(WEIGHTS).replace(".", "_")
+        if ends.count(end) == 1 and knows(entry, end):
+            name = end
+        if not knows(entry, name):
+            unnamed.add(layer)
+        found.append(Offered(name=name, value=weight.value, tensor=True))
+    parameters = signature(entry).parameters
+    in_any_order = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+    if len(unnamed) > 1 or (unnamed and in_any_order):
+        lacking = next(a.name for a in found if a.name not in parameters)
+        raise SignatureMismatch(
+            f"{entry.__name__}{signature(entry)} has no parameter {lacking!r} for this weight: "
+            "name it so, or write a class ModelNew"
+        )
+    return found
 
 
 def build(

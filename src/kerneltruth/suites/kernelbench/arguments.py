@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from kerneltruth.runner.child.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
-from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.runner.child.models import CALLED, CONSTRUCTED, FILLED, NAMED, WEIGHTS
+from kerneltruth.suites.kernelbench.problem import Problem, constructor_parameters
 from kerneltruth.suites.kernelbench.reference import member_name, modes_of
 from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.model import BACKWARD, CALL, PLAIN_CALL
@@ -53,13 +53,13 @@ def arguments_of(
         yield Attribute(name=MODE, default=next(iter(modes)), values=tuple(modes))
         called = {name: repr(asdict(how)) for name, how in modes.items()}
         yield Derived(name=CALLED, expression=_by(MODE, called))
-    yield from specs if problem.function else _of_model(schema, specs, drawn)
+    yield from specs if problem.function else _of_model(problem, schema, specs, drawn)
     if problem.function is not None and problem.function.backward:
         yield Attribute(name=CALL, default=PLAIN_CALL, values=(PLAIN_CALL, BACKWARD))
 
 
 def _of_model(
-    schema: Schema, specs: Sequence[ArgumentSpec], drawn: Sequence[str]
+    problem: Problem, schema: Schema, specs: Sequence[ArgumentSpec], drawn: Sequence[str]
 ) -> Iterator[ArgumentSpec]:
     """Return arguments that describe a model: its constructor's inputs, its own, its weights."""
     built = by_sizes({c.label: c.outline.init for c in schema.every})
@@ -69,6 +69,7 @@ def _of_model(
     numbers = {n: f.constant for n, f in facts.items() if not f.random}
     filled = {n: number for n, number in numbers.items() if number is not None}
     yield Derived(name=FILLED, expression=repr(repr(filled)))
+    yield Derived(name=NAMED, expression=repr(repr(constructor_parameters(problem.source))))
     yield from (_weight(schema, name) for name in drawn)
 
 

@@ -15,7 +15,8 @@ from kerneltruth.suites.kernelbench.constants import (
 )
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES
 
-_NEEDED = ("Model", "get_inputs", "get_init_inputs")
+KERNELBENCH_FUNCTIONS = ("get_inputs", "get_init_inputs")
+_NEEDED = ("Model", *KERNELBENCH_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,15 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         doubt=crossed(tree),
         pretrained=any(_imports(s, "transformers") for s in tree.body),
     )
+
+
+def constructor_parameters(source: str) -> tuple[str, ...]:
+    """Return the names of what a problem's `Model` is built from, in order."""
+    body = ast.parse(source).body
+    models = (s for s in body if isinstance(s, ast.ClassDef) and s.name == "Model")
+    functions = (s for m in models for s in m.body if isinstance(s, ast.FunctionDef))
+    made = next((f for f in functions if f.name == "__init__"), None)
+    return () if made is None else tuple(a.arg for a in made.args.args[1:])
 
 
 def broken_problem(level: int, number: int, title: str, trouble: str) -> Problem:
