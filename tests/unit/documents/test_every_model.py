@@ -3,7 +3,7 @@
 import json
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import Number, dumps, parse
+from kerneltruth.documents.model import Json, Number, dumps, parse
 from kerneltruth.documents.records import ErrorMap
 from kerneltruth.documents.schema import DOCUMENTS
 from kerneltruth.documents.stored import Digests, Finding
@@ -27,7 +27,13 @@ _PLAIN = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     Number: st.floats(allow_nan=False) | st.integers(-(2**53), 2**53),
     NoneType: st.none(),
-    Any: st.text(max_size=4),
+    Json: st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+        ),
+        max_leaves=6,
+    ),
 }
 # Fields that refuse some values of their types.
 _FIELDS = {
