@@ -21,8 +21,8 @@ def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     assert visit.run("return document.querySelectorAll('img, iframe, object, embed').length") == 0
     assert visit.run("return document.querySelectorAll('body script:not([type])').length") == 1
     assert visit.console() == []
-    asked = [address for address in visit.requests() if not address.startswith("data:")]
-    assert asked == [hostile.address]
+    requests = [address for address in visit.requests() if not address.startswith("data:")]
+    assert requests == [hostile.address]
 
 
 @pytest.mark.slow
@@ -69,11 +69,11 @@ def test_a_script_that_did_get_in_would_not_run(visit):
 
 @pytest.mark.slow
 def test_the_network_cannot_be_reached_from_the_page(visit):
-    asked = visit.browser.execute_async_script(
+    answer = visit.browser.execute_async_script(
         """
         const done = arguments[arguments.length - 1];
         fetch("http://127.0.0.1:9/").then(() => done("asked"), (error) => done(String(error)));
         """
     )
-    assert "asked" not in asked
+    assert "asked" not in answer
     assert any("Content Security Policy" in line for line in visit.console())

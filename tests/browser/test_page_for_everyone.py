@@ -16,7 +16,7 @@ def visit(chromium, study):
     prefer(chromium)
 
 
-def named(tree, roles):
+def names_by_role(tree, roles):
     """Names that a screen reader says, by role."""
     return [
         (node["role"]["value"], node.get("name", {}).get("value", ""))
@@ -30,7 +30,9 @@ def test_everything_that_can_be_used_has_a_name(visit, chromium):
     visit.open("findings")
     for _ in range(2):
         tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-        found = named(tree, {"button", "link", "combobox", "searchbox", "table", "region", "image"})
+        found = names_by_role(
+            tree, {"button", "link", "combobox", "searchbox", "table", "region", "image"}
+        )
         assert len(found) > 5
         assert [pair for pair in found if not pair[1].strip()] == []
         visit.click("#sheet .close")
@@ -39,7 +41,7 @@ def test_everything_that_can_be_used_has_a_name(visit, chromium):
 @pytest.mark.slow
 def test_there_are_landmarks_to_jump_between(visit, chromium):
     tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    roles = {role for role, _ in named(tree, {"banner", "main", "navigation", "search"})}
+    roles = {role for role, _ in names_by_role(tree, {"banner", "main", "navigation", "search"})}
     assert roles == {"banner", "main", "navigation", "search"}
 
 

@@ -32,8 +32,8 @@ def right_said(results):
 
 def test_it_opens_without_a_word_on_the_console_and_asks_only_for_itself(visit, study):
     assert visit.console() == []
-    asked = [address for address in visit.requests() if not address.startswith("data:")]
-    assert asked == [study.address]
+    requests = [address for address in visit.requests() if not address.startswith("data:")]
+    assert requests == [study.address]
 
 
 def test_it_is_no_wider_than_the_screen(visit, chromium):

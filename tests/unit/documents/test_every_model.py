@@ -86,10 +86,10 @@ def models(kind):
     fields = msgspec.structs.fields(kind)
     made = {f.name: values(f.type) for f in fields} | _FIELDS.get(kind, {})
     required = {f.name: made.pop(f.name) for f in fields if f.required}
-    return st.fixed_dictionaries(required, optional=made).map(lambda own: _made(kind, own))
+    return st.fixed_dictionaries(required, optional=made).map(lambda own: _build(kind, own))
 
 
-def _made(kind, own):
+def _build(kind, own):
     if kind is Finding:
         own["case"] = msgspec.structs.replace(own["case"], task=own["task"])
     return kind(**own)
