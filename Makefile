@@ -2,7 +2,7 @@
 # again when the pins or the project's own declaration change.
 #
 #   make audit [ARGS="--json"]   judge the built-in corpus
-#   make test  [ARGS="-k name"]  run the tests but slow ones, of sweeps a sample; brings a browser,
+#   make test  [ARGS="-k name"]  run the tests but slow ones, of sweeps a sample; brings browsers,
 #                                where it can
 #   make test-fast               those marked `fast` and not `slow`: no process, judge, GPU, browser, Ray or network
 #   make test-all                all tests, as continuous integration does
@@ -111,16 +111,21 @@ $(VENV)/.test: $(VENV)/.audit requirements/test.txt requirements/study.txt requi
 	@$(PIP) install -r requirements/test.txt
 	@touch $@
 
-# A browser that is there is used. Without one the tests of the page are skipped, which pytest says.
-$(VENV)/.browser: $(VENV)/.made
-	@for name in chromium chromium-browser google-chrome; do command -v $$name && break; done \
-	  >/dev/null && command -v chromedriver >/dev/null && exit; \
+# Browsers that are there are used. Without one its tests of the page are skipped, which pytest says.
+$(VENV)/.browser: $(VENV)/.made requirements/axe.txt
+	@$(PIP) install --no-deps -r requirements/axe.txt
+	@needed=; \
+	for name in chromium chromium-browser google-chrome; do command -v $$name && break; done \
+	  >/dev/null && command -v chromedriver >/dev/null || needed="chromium chromium-driver"; \
+	command -v firefox-esr >/dev/null || command -v firefox >/dev/null || \
+	  needed="$$needed firefox-esr"; \
+	if [ -z "$$needed" ]; then exit; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing chromium for the tests of the page" >&2; \
+	  echo "installing for the tests of the page: $$needed" >&2; \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    --no-install-recommends chromium chromium-driver; } >$(VENV)/browser.log 2>&1 || \
+	    --no-install-recommends $$needed; } >$(VENV)/browser.log 2>&1 || \
 	  echo "apt-get could not: see $(VENV)/browser.log" >&2; \
-	else echo "no chromium with chromedriver, and apt-get needs root" >&2; fi
+	else echo "there is no $$needed, and apt-get needs root" >&2; fi
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.made requirements/docs.txt

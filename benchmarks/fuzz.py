@@ -77,8 +77,8 @@ def _ended(process: subprocess.Popen[bytes], found: Path) -> int | None:
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(5)
-        last_sign = found.stat().st_mtime if found.exists() else began
-        if time.time() - max(began, last_sign) > STANDS_STILL_S:
+        last_input = found.stat().st_mtime if found.exists() else began
+        if time.time() - max(began, last_input) > STANDS_STILL_S:
             process.kill()
             process.wait()
             return None

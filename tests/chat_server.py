@@ -1,7 +1,7 @@
 """A real HTTP server on loopback that speaks the chat completions API, by a script.
 
 A script is a function from the number of a call, from 0, and its body to what is sent back: a text
-(the answer), or a `Sent` for everything else that endpoints do.
+(the answer), or a `ServedResponse` for everything else that endpoints do.
 """
 
 import json

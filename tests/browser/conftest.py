@@ -1,7 +1,7 @@
-"""Pages of made-up runs, and a headless Chromium at two widths.
+"""Pages of made-up runs, and headless browsers: Chromium at two widths, and Firefox.
 
-Without Chromium, its driver or selenium the tests are skipped, visibly. `CHROMIUM` and
-`CHROMEDRIVER` name other programs.
+A browser that is not there, or its driver, or selenium, skips its tests, visibly. `CHROMIUM`,
+`CHROMEDRIVER` and `FIREFOX` name other programs.
 """
 
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from chromium import Chromium
 from synthetic import write_run
 
 from kerneltruth.report.html import page
@@ -18,15 +19,6 @@ from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.material import collect, write_page
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 
 
 def program(variable, *names):
@@ -35,32 +27,52 @@ def program(variable, *names):
     return named or next((path for name in names if (path := shutil.which(name))), None)
 
 
-def start(folder, width, height):
-    """A new Chromium with an empty profile; skips the test where there is none."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = program("CHROMIUM", "chromium", "chromium-browser", "google-chrome")
+def start_chromium(folder, width, height):
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    found = program("CHROMIUM", "chromium", "chromium-browser", "google-chrome")
     driver = program("CHROMEDRIVER", "chromedriver")
-    if not chromium or not driver:
+    if not found or not driver:
         pytest.skip("needs chromium and chromedriver (Debian: chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={folder}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(driver)
-    browser = webdriver.Chrome(options=options, service=service)
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    return browser
+    return Chromium(found, driver, folder, width, height)
 
 
-@pytest.fixture(scope="session", params=list(WIDTHS))
-def chromium(request, tmp_path_factory):
+def start_firefox(folder, width, height):
+    pytest.importorskip("websocket", reason="websocket-client, of selenium, is not installed")
+    from firefox import Firefox
+
+    found = program("FIREFOX", "firefox-esr", "firefox")
+    if not found:
+        pytest.skip("needs firefox (Debian: firefox-esr)")
+    return Firefox(found, folder, width, height)
+
+
+@pytest.fixture(scope="session")
+def browsers(tmp_path_factory):
+    """Starts each browser once, where its first test asks for it."""
+    started = {}
+
+    def started_once(name):
+        if name not in started:
+            start = start_firefox if name == "firefox" else start_chromium
+            size = WIDTHS.get(name, WIDTHS["desktop"])
+            started[name] = start(tmp_path_factory.mktemp("profile"), *size)
+        return started[name]
+
+    yield started_once
+    for browser in started.values():
+        browser.quit()
+
+
+@pytest.fixture(params=list(WIDTHS))
+def chromium(request, browsers):
     """Chromium as wide as a desk's screen, and as a phone's."""
-    browser = start(tmp_path_factory.mktemp("profile"), *WIDTHS[request.param])
-    browser.kerneltruth_width = WIDTHS[request.param][0]
-    yield browser
-    browser.quit()
+    return browsers(request.param)
+
+
+@pytest.fixture(params=[*WIDTHS, "firefox"])
+def browser(request, browsers):
+    """Chromium at both widths, and Firefox."""
+    return browsers(request.param)
 
 
 @dataclass(frozen=True)
@@ -123,3 +135,14 @@ def leaderboard(tmp_path_factory):
         for name in ("H100", "A100")
     ]
     return report_page(folder, *runs, ranks=True)
+
+
+@pytest.fixture(scope="session")
+def of_few(tmp_path_factory):
+    """A page of few attempts, on two devices: axe looks at each of its elements."""
+    folder = tmp_path_factory.mktemp("of-few")
+    devices = {name: f"cuda:0 (NVIDIA {name})" for name in ("H100", "A100")}
+    return report_page(
+        folder,
+        *(write_run(folder / n, attempts=30, device=device) for n, device in devices.items()),
+    )

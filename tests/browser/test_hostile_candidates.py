@@ -5,8 +5,8 @@ from visit import Visit
 
 
 @pytest.fixture
-def visit(chromium, hostile):
-    return Visit(chromium, hostile.address)
+def visit(browser, hostile):
+    return Visit(browser, hostile.address)
 
 
 @pytest.mark.slow
@@ -21,8 +21,7 @@ def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     assert visit.run("return document.querySelectorAll('img, iframe, object, embed').length") == 0
     assert visit.run("return document.querySelectorAll('body script:not([type])').length") == 1
     assert visit.console() == []
-    requests = [address for address in visit.requests() if not address.startswith("data:")]
-    assert requests == [hostile.address]
+    assert {*visit.requests()} <= {hostile.address}
 
 
 @pytest.mark.slow
@@ -69,11 +68,14 @@ def test_a_script_that_did_get_in_would_not_run(visit):
 
 @pytest.mark.slow
 def test_the_network_cannot_be_reached_from_the_page(visit):
-    answer = visit.browser.execute_async_script(
+    refused, policy = visit.browser.execute_async_script(
         """
         const done = arguments[arguments.length - 1];
-        fetch("http://127.0.0.1:9/").then(() => done("asked"), (error) => done(String(error)));
+        const said = new Promise((resolve) => document.addEventListener(
+          "securitypolicyviolation", (event) => resolve(event.effectiveDirective)));
+        fetch("http://127.0.0.1:9/").then(
+          () => done(["asked", ""]),
+          async (error) => done([error.name, await said]));
         """
     )
-    assert "asked" not in answer
-    assert any("Content Security Policy" in line for line in visit.console())
+    assert (refused, policy) == ("TypeError", "connect-src")

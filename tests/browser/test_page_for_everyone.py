@@ -1,22 +1,30 @@
 """The page without a mouse, without sight, in the dark, without motion, without scripts."""
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import pytest
 from visit import Visit
 
 
 def prefer(chromium, **features):
     listed = [{"name": f"prefers-{n.replace('_', '-')}", "value": v} for n, v in features.items()]
-    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": listed})
+    chromium.command("Emulation.setEmulatedMedia", {"features": listed})
 
 
 @pytest.fixture
-def visit(chromium, study):
-    prefer(chromium)
+def visit(browser, study):
+    return Visit(browser, study.address)
+
+
+@pytest.fixture
+def visit_by_chromium(chromium, study):
+    """A visit whose system may prefer this or that."""
     yield Visit(chromium, study.address)
     prefer(chromium)
 
 
-def names_by_role(tree, roles):
+def named(tree, roles):
     """Names that a screen reader says, by role."""
     return [
         (node["role"]["value"], node.get("name", {}).get("value", ""))
@@ -26,22 +34,52 @@ def names_by_role(tree, roles):
 
 
 @pytest.mark.slow
-def test_everything_that_can_be_used_has_a_name(visit, chromium):
-    visit.open("findings")
+def test_everything_that_can_be_used_has_a_name(visit_by_chromium, chromium):
+    visit_by_chromium.open("findings")
     for _ in range(2):
-        tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-        found = names_by_role(
-            tree, {"button", "link", "combobox", "searchbox", "table", "region", "image"}
-        )
+        tree = chromium.command("Accessibility.getFullAXTree", {})["nodes"]
+        found = named(tree, {"button", "link", "combobox", "searchbox", "table", "region", "image"})
         assert len(found) > 5
         assert [pair for pair in found if not pair[1].strip()] == []
-        visit.click("#sheet .close")
+        visit_by_chromium.click("#sheet .close")
+
+
+FAULTS = """
+const done = arguments[arguments.length - 1];
+// A colour that is still changing has too little contrast.
+Promise.all(document.getAnimations().map((one) => one.finished))
+  .then(() => axe.run(document, {resultTypes: ["violations"]}))
+  .then((found) => done(found.violations.flatMap((fault) => fault.nodes.map(
+    (node) => [fault.id, node.target.join(" "), node.failureSummary]))));
+"""
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The source of axe-core, which finds what keeps readers out."""
+    wheel = find_spec("axe_playwright_python")
+    if wheel is None:
+        pytest.skip("needs axe-core (pip install --no-deps -r requirements/axe.txt)")
+    return Path(wheel.origin).with_name("axe.min.js").read_text()
 
 
 @pytest.mark.slow
-def test_there_are_landmarks_to_jump_between(visit, chromium):
-    tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    roles = {role for role, _ in names_by_role(tree, {"banner", "main", "navigation", "search"})}
+def test_axe_finds_no_fault_in_light_and_dark_and_beside_an_attempt(browser, of_few, axe):
+    visit = Visit(browser, of_few.address)
+    visit.run(axe)
+    for _ in range(2):
+        visit.click("#theme")
+        assert browser.execute_async_script(FAULTS) == []
+    visit.open("attempts")
+    assert browser.execute_async_script(FAULTS) == []
+    visit.click("#sheet .close")
+    visit.click("#theme")
+
+
+@pytest.mark.slow
+def test_there_are_landmarks_to_jump_between(visit_by_chromium, chromium):
+    tree = chromium.command("Accessibility.getFullAXTree", {})["nodes"]
+    roles = {role for role, _ in named(tree, {"banner", "main", "navigation", "search"})}
     assert roles == {"banner", "main", "navigation", "search"}
 
 
@@ -106,50 +144,50 @@ def test_what_has_the_focus_can_be_seen(visit):
 
 
 @pytest.mark.slow
-def test_it_is_dark_where_the_system_is_and_where_one_asks_for_it(visit, chromium):
+def test_it_is_dark_where_the_system_is_and_where_one_asks_for_it(visit_by_chromium, chromium):
     colour = "return getComputedStyle(document.body).backgroundColor"
-    light = visit.run(colour)
+    light = visit_by_chromium.run(colour)
     prefer(chromium, color_scheme="dark")
-    dark = visit.run(colour)
+    dark = visit_by_chromium.run(colour)
     assert dark != light
-    visit.click("#theme")
-    assert visit.run(colour) == light
-    visit.click("#theme")
-    assert visit.run(colour) == dark
-    visit.click("#theme")
-    assert visit.text("#theme") == "Theme: system"
+    visit_by_chromium.click("#theme")
+    assert visit_by_chromium.run(colour) == light
+    visit_by_chromium.click("#theme")
+    assert visit_by_chromium.run(colour) == dark
+    visit_by_chromium.click("#theme")
+    assert visit_by_chromium.text("#theme") == "Theme: system"
 
 
 @pytest.mark.slow
-def test_nothing_moves_by_itself_where_that_is_not_wanted(visit, chromium):
+def test_nothing_moves_by_itself_where_that_is_not_wanted(visit_by_chromium, chromium):
     moves = "return getComputedStyle(document.documentElement).scrollBehavior"
-    assert visit.run(moves) == "smooth"
+    assert visit_by_chromium.run(moves) == "smooth"
     prefer(chromium, reduced_motion="reduce")
-    assert visit.run(moves) == "auto"
+    assert visit_by_chromium.run(moves) == "auto"
     durations = (
         "return [...document.querySelectorAll('*')].map((e) => getComputedStyle(e))"
         ".filter((s) => s.transitionDuration !== '0s' || s.animationName !== 'none').length"
     )
-    assert visit.run(durations) == 0
+    assert visit_by_chromium.run(durations) == 0
 
 
 @pytest.mark.slow
 def test_without_scripts_tables_and_charts_are_there_and_dead_controls_are_not(chromium, study):
     from selenium.webdriver.common.by import By
 
-    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    chromium.command("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         chromium.get("about:blank")
         chromium.get(study.address)
         # Still disabled: a script that has not begun yet would run as soon as it may.
-        shown = chromium.find_element(By.TAG_NAME, "main").text
+        shown = chromium.driver.find_element(By.TAG_NAME, "main").text
         assert "Without JavaScript" in shown
         assert "Loads and runs" in shown
         assert "best_of_n" in shown
         for selector in ("#filters", "#theme", "[data-listing=findings]"):
-            assert not chromium.find_element(By.CSS_SELECTOR, selector).is_displayed()
+            assert not chromium.driver.find_element(By.CSS_SELECTOR, selector).is_displayed()
     finally:
-        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        chromium.command("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 BROKEN_WORDS = """
@@ -177,18 +215,10 @@ def test_no_heading_breaks_within_a_word(visit):
 def phone(chromium):
     """Chromium as wide as a phone's screen, whatever it was."""
 
-    def wide(width):
-        metrics = {
-            "width": width,
-            "height": 844 if width < 600 else 900,
-            "deviceScaleFactor": 1,
-            "mobile": width < 600,
-        }
-        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-    wide(390)
+    width, height = chromium.width, chromium.height
+    chromium.resize(390, 844)
     yield chromium
-    wide(chromium.kerneltruth_width)
+    chromium.resize(width, height)
 
 
 @pytest.mark.slow

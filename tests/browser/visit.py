@@ -1,6 +1,5 @@
 """A page in a browser: what a reader sees and does."""
 
-import json
 import time
 
 DEADLINE_S = 20.0
@@ -29,16 +28,11 @@ class Visit:
 
     def console(self):
         """What the console printed since the last call."""
-        return [f"{e['level']}: {e['message']}" for e in self.browser.get_log("browser")]
+        return self.browser.console()
 
     def requests(self):
-        """The addresses requested since the last call."""
-        events = [json.loads(e["message"])["message"] for e in self.browser.get_log("performance")]
-        return [
-            e["params"]["request"]["url"]
-            for e in events
-            if e["method"] == "Network.requestWillBeSent"
-        ]
+        """The addresses requested since the last call; Firefox tells of no file's."""
+        return [a for a in self.browser.requests() if not a.startswith("data:")]
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
@@ -86,9 +80,4 @@ class Visit:
         )
 
     def keys(self, *keys):
-        from selenium.webdriver import ActionChains
-
-        chain = ActionChains(self.browser)
-        for key in keys:
-            chain.send_keys(key)
-        chain.perform()
+        self.browser.press(*keys)

@@ -191,11 +191,11 @@ def test_a_body_that_breaks_off_is_an_error_of_that_call(serve, endpoint, reques
 
 
 def test_silence_ends_at_the_timeout(serve, endpoint, request_of):
-    server = serve(ServedResponse(body=completion("late"), after_s=3.0))
+    server = serve(ServedResponse(body=completion("late"), after_s=10.0))
     began = time.monotonic()
     failed = endpoint(server, timeout_s=0.3).call(request_of())
     assert failed == ApiError(scope="call", detail="no whole answer within 0.3 s")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8
 
 
 def test_an_answer_that_trickles_in_ends_at_the_timeout(serve, endpoint, request_of):
@@ -203,7 +203,7 @@ def test_an_answer_that_trickles_in_ends_at_the_timeout(serve, endpoint, request
     began = time.monotonic()
     failed = endpoint(server, timeout_s=0.5).call(request_of())
     assert failed.detail == "no whole answer within 0.5 s"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8
 
 
 def test_a_refused_connection_is_an_error_of_the_call(serve, endpoint, request_of):

@@ -37,12 +37,12 @@ def test_a_source_that_does_not_load_says_why(opened, source, error):
 
 
 def test_a_load_that_hangs_is_not_tried_again(opened, runner, monkeypatch):
-    monkeypatch.setattr(runner, "load_s", 0.3)
+    monkeypatch.setattr(runner, "load_s", 1.0)
     session = opened("while True: pass\ndef f(x): pass")
     assert session.loaded.ended == "timeout"
     start = time.monotonic()
     assert call(session, vector(1.0)).ended == "timeout"
-    assert time.monotonic() - start < 0.2
+    assert time.monotonic() - start < 0.9
 
 
 def test_a_cuda_source_is_unsupported_without_a_device(opened):

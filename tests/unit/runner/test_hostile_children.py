@@ -284,7 +284,7 @@ def ending_of(link, deadline_s):
     start = time.monotonic()
     with pytest.raises(Ended) as end:
         link.receive(deadline=start + deadline_s)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
     return end.value.observation
 
 

@@ -313,5 +313,8 @@ def fast(
             groups.setdefault(row_label(r, by), []).append(r.share)
     rows = [row(name, [share(s) for s in own]) for name, own in groups.items()]
     columns = [column(what, number=False), *(column(f"p = {p:g}") for p in PS)]
-    caption = f"fast_p: answers that are right and more than p times as fast as {baseline}, of all."
+    caption = (
+        f"fast_p by {what}: answers that are right and more than p times as fast as {baseline}, "
+        "of all."
+    )
     return table(f"fast-p-{what}-{baseline}", caption, columns, rows)

@@ -128,7 +128,7 @@ def test_jobs_that_miss_the_deadline_are_not_waited_for(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
     began = time.monotonic()
     events = list(LocalPool(work=stay_or_finish_soon, workers=2, until=began + 2).run(jobs))
-    assert 2 <= time.monotonic() - began < 5
+    assert 2 <= time.monotonic() - began < 20
     assert [e.job.task for e in events if isinstance(e, Done)] == ["ends"]
 
 

@@ -235,11 +235,11 @@ def test_the_worker_ends_together_with_the_judges(tmp_path):
 
     then = Then(wanted=even, work=give_one_and_stay, lost=lost_result, batch=1)
     jobs = [Sum(task="b", number=1), Sum(task="a", number=2)]
-    events = LocalPool(work=stay_if_odd, workers=2, then=then, stop_s=1.0).run(jobs)
+    events = LocalPool(work=stay_if_odd, workers=2, then=then, stop_s=2.0).run(jobs)
     assert next(e for e in events if isinstance(e, Done)).result == 10
     began = time.monotonic()
     events.close()
-    assert time.monotonic() - began < 1.8
+    assert time.monotonic() - began < 3.8
     (worker,) = (int(path.name) for path in tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
