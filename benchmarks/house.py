@@ -40,6 +40,8 @@ from structure import (
 )
 
 ROOT = machine.HERE.parent
+# Where a table of steps leads, and which page has it.
+PATHS = {"a verdict": "ARCHITECTURE.md", "a speedup": "CONTRIBUTING.md"}
 IMPORTS = 5
 # `dict[str, Any]`, which it counts too, has a row of its own.
 UNTYPED = re.compile(r"(?:dict|Mapping)\[str, (?:Any|object)\]")
@@ -128,11 +130,14 @@ def _climbs(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     )
 
 
-def the_walk() -> list[tuple[bool, str, int]]:
-    """The functions of ARCHITECTURE's walk: whether in its short way, the file, and the lines."""
+def walk(page: str) -> list[tuple[bool, str, int]]:
+    """The functions of a page's table of steps: whether in its short way, the file, and the lines.
+
+    Lines are all from `def` to the end, with the docstring.
+    """
     found = []
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    for step, folder, begins in re.findall(r"^\| (.+) \| `(\w+)/` \| (.+) \|$", text, re.MULTILINE):
+    text = (ROOT / page).read_text()
+    for step, folder, begins in re.findall(r"^\| (.+) \| `([\w/]+)/` \| (.+) \|$", text, re.M):
         for number, path in enumerate(re.findall(r"`([^`]+)`", begins)):
             module, *names = path.split(".")
             node: ast.AST = ast.parse((OWN / folder / f"{module}.py").read_text())
@@ -141,7 +146,21 @@ def the_walk() -> list[tuple[bool, str, int]]:
             assert isinstance(node, _Definition)
             lines = (node.end_lineno or 0) - node.lineno + 1
             found.append((step.startswith("**") and not number, f"{folder}/{module}", lines))
+    folders = [file.rpartition("/")[0] for short_way, file, _ in found if short_way]
+    assert len(folders) == len(set(folders)), f"{page}: the short way has a folder twice"
     return found
+
+
+def walked() -> dict[str, int]:
+    """What a reader of each path goes through, and of its short way."""
+    counts = {}
+    for path, page in PATHS.items():
+        steps = walk(page)
+        for way, chosen in (("the walk", steps), ("the short way", [s for s in steps if s[0]])):
+            counts[f"functions of {way} to {path}"] = len(chosen)
+            counts[f"files of {way} to {path}"] = len({file for _, file, _ in chosen})
+            counts[f"lines of {way} to {path}"] = sum(lines for *_, lines in chosen)
+    return counts
 
 
 def _definitions(node: ast.AST) -> Iterator[_Definition]:
@@ -250,14 +269,7 @@ def main() -> int:
     parser.add_argument("--time-tests", action="store_true", help="the command of `make test-fast`")
     options = parser.parse_args()
     found = measured()
-    walk = the_walk()
-    found |= {
-        "functions of the walk in ARCHITECTURE": len(walk),
-        "files of them": len({file for _, file, _ in walk}),
-        "lines of them": sum(lines for *_, lines in walk),
-        "functions of its short way": sum(short_way for short_way, *_ in walk),
-        "lines of these": sum(lines for short_way, _, lines in walk if short_way),
-    }
+    found |= walked()
     if options.time_tests:
         found["seconds of `make test-fast`"] = f"{seconds_of_the_fast_tests():.0f}"
     before = [measured_at(commit) for commit in options.at]

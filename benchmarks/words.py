@@ -3,8 +3,9 @@
     python benchmarks/words.py
 
 Fails, and says where, if a sentence that is no question begins with "Who", "Whose" or "Of", if one
-has a phrase that `PHRASES` names, or if code calls a thing by a participle (`NAMES`). Sentences are
-those of docstrings, comments, messages and documents. `make lint` runs it.
+has a phrase that `PHRASES` names, if code calls a thing by a participle (`NAMES`), or if tests call
+a helper, a fixture or a class so (`VAGUE`). Sentences are those of docstrings, comments, messages
+and documents. `make lint` runs it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,15 @@ FRONTED = re.compile(r"^\W*(Who|Whose|Of(?! course)) [^?]*[^?\s]\s*$")
 # To be told apart is the verb of statistics.
 PHRASES = re.compile(r"\b((is|are|be) told(?! [\w ]*\b(apart|from)\b)|so many|has teeth)\b")
 NAMES = {"asked": "request", "told": "message", "due": "expected"}
-# Kernels of the corpus are named by the hash of their text, and stay; tests still have some.
-NAMED = re.compile(r"(src|benchmarks)/(?!kerneltruth/corpus/).*\.py$")
+# As names of what a whole module of tests uses, these say nothing. Values within one test may have
+# them, and other participles may name a helper: `normalized` says what becomes of a tensor.
+VAGUE = re.compile(
+    r"_?(audited|begun|called|crossed|done|drawn|ended|found|given|gone|got|held|judged|kept|known"
+    r"|left|made|said|seen|sent|shown|taken|tried|written)",
+    re.IGNORECASE,
+)
+# Kernels of the corpus are named by the hash of their text, and stay.
+NAMED = re.compile(r"(src|benchmarks|tests)/(?!kerneltruth/corpus/).*\.py$")
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:
@@ -91,6 +99,13 @@ def names(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, name
 
 
+def helpers(text: str) -> Iterator[tuple[int, str]]:
+    """Each helper, fixture or class of a module of tests that `VAGUE` names, with its line."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and VAGUE.fullmatch(node.name):
+            yield node.lineno, node.name
+
+
 def faults_in(path: Path, text: str) -> Iterator[str]:
     """What is wrong in a file, one line each."""
     for line, unit in prose(path, text):
@@ -104,6 +119,9 @@ def faults_in(path: Path, text: str) -> Iterator[str]:
         for line, name in names(text):
             better = NAMES[name.strip("_").lower()]
             yield f"{path}:{line}: `{name}` names no thing; such as `{better}` does"
+    if path.parts[0] == "tests" and path.suffix == ".py":
+        for line, name in helpers(text):
+            yield f"{path}:{line}: `{name}`: say what it does or returns, such as `judge`"
 
 
 def files() -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """A real HTTP server on loopback that speaks the chat completions API, by a script.
 
 A script is a function from the number of a call, from 0, and its body to what is sent back: a text
-(the answer), or a `Sent` for everything else that endpoints do.
+(the answer), or a `ServedResponse` for everything else that endpoints do.
 """
 
 import json
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass(frozen=True)
-class Sent:
+class ServedResponse:
     """A response as it goes over the wire."""
 
     status: int = 200
@@ -58,12 +58,12 @@ def events(pieces, *, finish="stop", usage=(100, 20), done=True):
 
 
 def streamed(*pieces, **options):
-    return Sent(body=events(pieces, **options), kind="text/event-stream")
+    return ServedResponse(body=events(pieces, **options), kind="text/event-stream")
 
 
 def error(status, message="no", code=None, **headers):
     body = json.dumps({"error": {"message": message, "code": code, "type": None}}).encode()
-    return Sent(
+    return ServedResponse(
         status=status, body=body, headers={k.replace("_", "-"): v for k, v in headers.items()}
     )
 
@@ -119,7 +119,7 @@ class ChatServer:
             if handler.path != "/v1/chat/completions":
                 sent = error(404, f"no route {handler.path}")
             if isinstance(sent, str):
-                sent = Sent(body=completion(sent))
+                sent = ServedResponse(body=completion(sent))
             _send(handler, sent)
         finally:
             with self._lock:

@@ -76,7 +76,7 @@ def browser(request, browsers):
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenPage:
     """A page and what it was made of."""
 
     path: Path
@@ -87,32 +87,32 @@ class Made:
         return self.path.as_uri()
 
 
-def made(folder, *runs, **options):
+def report_page(folder, *runs, **options):
     material = collect(runs)
     path = folder / "report.html"
     write_page(path, page(page_document(material, **options)))
-    return Made(path, material)
+    return WrittenPage(path, material)
 
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory):
     """A page of 160 attempts."""
     folder = tmp_path_factory.mktemp("study")
-    return made(folder, write_run(folder / "run", attempts=160))
+    return report_page(folder, write_run(folder / "run", attempts=160))
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory):
     """A page of candidates that are named, and print, what a browser might run."""
     folder = tmp_path_factory.mktemp("hostile")
-    return made(folder, write_run(folder / "run", attempts=150, seed=1, hostile=True))
+    return report_page(folder, write_run(folder / "run", attempts=150, seed=1, hostile=True))
 
 
 @pytest.fixture(scope="session")
 def untimed(tmp_path_factory):
     """A page of a run without a GPU."""
     folder = tmp_path_factory.mktemp("untimed")
-    return made(folder, write_run(folder / "run", attempts=120, timed=False))
+    return report_page(folder, write_run(folder / "run", attempts=120, timed=False))
 
 
 @pytest.fixture(scope="session")
@@ -123,7 +123,7 @@ def unlabelled(tmp_path_factory):
     log = run / "results.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     log.write_text("".join(json.dumps({**line, "labels": {}}) + "\n" for line in lines))
-    return made(folder, run)
+    return report_page(folder, run)
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +134,7 @@ def leaderboard(tmp_path_factory):
         write_run(folder / name, attempts=150, device=f"cuda:0 (NVIDIA {name})")
         for name in ("H100", "A100")
     ]
-    return made(folder, *runs, ranks=True)
+    return report_page(folder, *runs, ranks=True)
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +142,7 @@ def of_few(tmp_path_factory):
     """A page of few attempts, on two devices: axe looks at each of its elements."""
     folder = tmp_path_factory.mktemp("of-few")
     devices = {name: f"cuda:0 (NVIDIA {name})" for name in ("H100", "A100")}
-    return made(
+    return report_page(
         folder,
         *(write_run(folder / n, attempts=30, device=device) for n, device in devices.items()),
     )

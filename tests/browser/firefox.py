@@ -20,7 +20,7 @@ PREFERENCES = {
     "network.connectivity-service.enabled": False,
     "toolkit.telemetry.reportingpolicy.firstRun": False,
 }
-ASKED = "network.beforeRequestSent"
+REQUEST_SENT = "network.beforeRequestSent"
 PRINTED = "log.entryAdded"
 CALLED = "(given) => JSON.stringify((function () {%s}).apply(null, JSON.parse(given)))"
 AWAITED = (
@@ -47,7 +47,7 @@ class Firefox:
             f"{self._address()}/session", timeout=180, suppress_origin=True
         )
         self._do("session.new", capabilities={})
-        self._do("session.subscribe", events=[ASKED, PRINTED])
+        self._do("session.subscribe", events=[REQUEST_SENT, PRINTED])
         # Without a screen, the first tab does not get the keyboard.
         made = self._do("browsingContext.create", type="tab", background=False)
         self._tab = made["context"]
@@ -107,7 +107,7 @@ class Firefox:
         return [f"{e['level']}: {e['text']}" for e in self._happened(PRINTED)]
 
     def requests(self):
-        return [e["request"]["url"] for e in self._happened(ASKED)]
+        return [e["request"]["url"] for e in self._happened(REQUEST_SENT)]
 
     def press(self, *keys):
         presses = [{"type": t, "value": k} for k in keys for t in ("keyDown", "keyUp")]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synthetic_files import TOLD, draw, source_of, write_finding
+from synthetic_files import EXPLANATIONS, draw, source_of, write_finding
 
 import kerneltruth
 
@@ -218,7 +218,7 @@ def _line(
     }
     if failure is not None:
         line["finding"] = write_finding(folder, rng, line, failure, nasty, number)
-        line["tags"] = [t for k, tags, _ in TOLD if k == verdict.get("kind") for t in tags]
+        line["tags"] = [t for k, tags, _ in EXPLANATIONS if k == verdict.get("kind") for t in tags]
     if draw("check", origin) < 0.6 and verdict["verdict"] in ("pass", "fail"):
         line["peer_checks"] = {
             check: {"verdict": "pass" if passed or rng.random() < 0.45 else "fail"}
@@ -246,7 +246,7 @@ def _outcome(
         return {"verdict": "pass"}, {**passed, "exe": {"outcome": "pass", "cases": 16, "failed": 0}}
     kind = rng.random()
     if kind < 0.55:
-        what = TOLD[rng.randrange(len(TOLD))][0]
+        what = EXPLANATIONS[rng.randrange(len(EXPLANATIONS))][0]
         detail = f"303 of 771 elements are wrong; the worst error is 535 times the bound {nasty}"
         verdict = {"verdict": "fail", "kind": what, "detail": detail, "output": "out"}
         exe = {"outcome": "fail", "cases": 3, "failed": 1, "kind": what, "detail": detail}

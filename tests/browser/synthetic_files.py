@@ -12,7 +12,7 @@ import kerneltruth
 
 CORPUS = Path(kerneltruth.__file__).parent / "corpus" / "controls"
 WORST = "At [1, 250] (input=9.905) expected 0.0828, got 0.0827."
-TOLD = (
+EXPLANATIONS = (
     ("value", ("last_tile",), "Only in the last partial tile of size 64, columns 192 to 256."),
     ("value", ("gain",), "Each wrong row is off by its own factor, 0.9989 to 0.9992."),
     ("nan", ("input_inf",), "NaN where a finite value is expected, only where x is infinite."),
@@ -39,7 +39,7 @@ def write_finding(
     case = failure["case"]
     name = f"{line['task'].replace('/', '-')}-{line['key'][-12:]}"
     kind = failure["verdict"].get("kind")
-    told = next((t for t in TOLD if t[0] == kind), TOLD[0])
+    explained = next((t for t in EXPLANATIONS if t[0] == kind), EXPLANATIONS[0])
     minimal = {**case, "dims": [["B", 1], ["N", 3]], "layout": "contiguous", "recipe": "zeros"}
     if rng.random() < 0.3:
         minimal["literals"] = [["input", [1.5, "NaN", -0.0]]]
@@ -69,7 +69,7 @@ def write_finding(
         else None,
         "digests": {"inputs": {"input": "a" * 64}, "reference": "b" * 64, "output": None},
         "minimal": minimal,
-        "explanation": f"{told[2] if wrong else 'Ends early.'} {WORST}{nasty}",
+        "explanation": f"{explained[2] if wrong else 'Ends early.'} {WORST}{nasty}",
         "environment": {"device": "cuda:0", "device_name": "NVIDIA H100", "torch": "2.13.0"},
         "config": 0,
         "poison_seed": 0,

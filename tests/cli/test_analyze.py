@@ -149,9 +149,9 @@ def test_answers_are_counted_with_and_without_those_that_have_no_kernel(kt, tmp_
 def test_models_are_not_pooled(kt, tmp_path):
     lines = [line(f"t{n}", "Math", "one_shot", n > 2) for n in range(8)]
     other = [line(f"t{n}", "Math", "one_shot", n < 3, ratio=0.5) for n in range(8)]
-    for told in other:
-        told["labels"]["model"] = "llama"
-        told["key"] = told["name"] = "llama/" + told["key"]
+    for record in other:
+        record["labels"]["model"] = "llama"
+        record["key"] = record["name"] = "llama/" + record["key"]
     document = json.loads(kt("analyze", write(tmp_path / "run", lines + other), "--json").out)
     faster = {
         (row["method"], row["model"]): row["share"]["numerator"]
@@ -166,12 +166,12 @@ def test_models_are_not_pooled(kt, tmp_path):
     assert by_method["by"] == ["method", "model"]
 
 
-def wrong_when_timed(told):
+def wrong_when_timed(record):
     """The line of a kernel that the judge found right, and the clock wrong."""
     shape = {"case": {"dtype": "float32"}, "graded": {"wrong": ["3 of 9 elements differ"]}}
     said = {"outcome": "wrong", "detail": "N=4 float32: 3 of 9 elements differ"}
-    told["stages"]["perf"] = {**said, "shapes": [shape]}
-    return told
+    record["stages"]["perf"] = {**said, "shapes": [shape]}
+    return record
 
 
 def test_a_kernel_that_was_wrong_while_it_was_timed_is_wrong_everywhere(kt, tmp_path):
@@ -196,8 +196,8 @@ def test_a_kernel_that_was_wrong_while_it_was_timed_is_wrong_everywhere(kt, tmp_
 def test_a_stage_that_was_never_tried_has_no_rate(kt, tmp_path):
     """On a CPU nothing is timed: that says nothing of the kernels."""
     lines = [line(f"t{n}", "Math", "one_shot", n > 1) for n in range(6)]
-    for told in lines:
-        told["stages"]["perf"] = {"outcome": "not_run", "detail": "no GPU"}
+    for record in lines:
+        record["stages"]["perf"] = {"outcome": "not_run", "detail": "no GPU"}
     run = write(tmp_path / "run", lines)
     document = json.loads(kt("analyze", run, "--json").out)
     overall = document["rates"]["overall"]
@@ -214,9 +214,9 @@ def test_a_stage_that_was_never_tried_has_no_rate(kt, tmp_path):
 
 
 def audit_line(name, role, verdict):
-    told = line(name, None, None, verdict == "pass")
-    del told["stages"], told["labels"], told["peer"], told["category"]
-    return {**told, "role": role, "peer_checks": {"kernelbench": {"verdict": "pass", "why": ""}}}
+    record = line(name, None, None, verdict == "pass")
+    del record["stages"], record["labels"], record["peer"], record["category"]
+    return {**record, "role": role, "peer_checks": {"kernelbench": {"verdict": "pass", "why": ""}}}
 
 
 AUDITED = [
@@ -240,7 +240,7 @@ def test_an_audit_is_analysed_by_its_kernels_and_not_by_models(kt, tmp_path):
 
 
 def test_an_audit_of_an_earlier_version_is_no_study_of_models_either(kt, tmp_path):
-    lines = [{k: v for k, v in told.items() if k != "role"} for told in AUDITED]
+    lines = [{k: v for k, v in record.items() if k != "role"} for record in AUDITED]
     run = write(tmp_path / "run", lines, arguments=["audit", "identity"])
     assert "7 kernels of the built-in corpus" in kt("analyze", run).out
 
@@ -316,9 +316,9 @@ def test_the_last_round_counts_on_request(kt, run):
 
 def test_runs_on_two_devices_are_compared_and_counted_once(kt, run):
     lines = [json.loads(x) for x in (run / "results.jsonl").read_text().splitlines()]
-    for told in lines:
-        if told["stages"]["perf"]["outcome"] == "timed":
-            told["stages"]["perf"] = perf(0.5)
+    for record in lines:
+        if record["stages"]["perf"]["outcome"] == "timed":
+            record["stages"]["perf"] = perf(0.5)
     environment = {"device": "cuda:0", "device_name": "GPU B"}
     other = write(run.parent / "other", lines, environment=environment)
     document = json.loads(kt("analyze", run, other, "--json").out)
@@ -352,8 +352,8 @@ def test_an_empty_run_is_reported_and_is_no_mistake(kt, tmp_path):
 
 
 def test_a_run_without_methods_has_rates_all_the_same(kt, tmp_path):
-    told = line("t1", "Math", None, True)
-    ran = kt("analyze", write(tmp_path / "run", [told]))
+    record = line("t1", "Math", None, True)
+    ran = kt("analyze", write(tmp_path / "run", [record]))
     assert ran.code == 0, ran.err
     assert "By method and model" in ran.out
     assert "\n gpt " in ran.out

@@ -35,7 +35,7 @@ def refused(ran):
     return lines[0]
 
 
-def judged(ran):
+def document_of(ran):
     assert "Traceback" not in ran.err
     return json.loads(ran.out)
 
@@ -47,7 +47,7 @@ def check(kt, candidate, tmp_path, monkeypatch):
 
     def run(text, *more):
         ran = kt(*CHECK, candidate(text), "--json", *more)
-        return ran.code, judged(ran)
+        return ran.code, document_of(ran)
 
     return run
 
@@ -203,7 +203,7 @@ def test_names_with_spaces_and_odd_bytes_are_names(kt, tmp_path, monkeypatch):
     (tmp_path / name).write_text("import torch\ndef relu(x):\n    return torch.relu(x)\n")
     ran = kt(*CHECK, name, "--json")
     assert ran.code == 0
-    assert judged(ran)["candidate"]["path"] == name
+    assert document_of(ran)["candidate"]["path"] == name
 
 
 def test_a_link_to_a_file_is_that_file(kt, good, tmp_path, monkeypatch):

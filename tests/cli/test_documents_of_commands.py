@@ -32,7 +32,7 @@ def document(ran, name=None):
 
 
 @pytest.fixture(scope="module")
-def audited(kt, tmp_path_factory):
+def audit_run(kt, tmp_path_factory):
     """An audit of two kernels."""
     folder = tmp_path_factory.mktemp("audit") / "run"
     only = ("--only", "relu", "--only", "relu_nan_swallowed", "--only", "relu")
@@ -58,8 +58,8 @@ def test_an_audit_of_exploits_keeps_no_run(kt, tmp_path):
 
 
 @pytest.mark.slow
-def test_audit_prints_what_the_contract_lists(audited):
-    got = document(audited, "audit")
+def test_audit_prints_what_the_contract_lists(audit_run):
+    got = document(audit_run, "audit")
     assert got["schema"] == 2
     assert {"kernels", "summary", "run"} <= set(got)
     assert {
@@ -79,13 +79,13 @@ def test_audit_prints_what_the_contract_lists(audited):
 
 
 @pytest.mark.slow
-def test_audit_says_nothing_else_with_json(audited):
-    assert audited.err == ""
+def test_audit_says_nothing_else_with_json(audit_run):
+    assert audit_run.err == ""
 
 
 @pytest.mark.slow
-def test_audit_judges_each_kernel_as_what_it_is(audited):
-    control, bug = document(audited)["kernels"]
+def test_audit_judges_each_kernel_as_what_it_is(audit_run):
+    control, bug = document(audit_run)["kernels"]
     assert (control["role"], control["verdict"], control["minimal"]) == ("control", "pass", None)
     # NaN is beyond what the prompt promises: the contract lets it pass, with a hazard.
     assert (bug["role"], bug["verdict"], bug["caught"]) == ("bug", "pass", True)
@@ -99,8 +99,8 @@ def test_audit_judges_each_kernel_as_what_it_is(audited):
 _IN_LINE = ("status", "decisive", "cases", "reason", "finding")
 
 
-def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligation(audited):
-    run = Path(document(audited)["run"])
+def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligation(audit_run):
+    run = Path(document(audit_run)["run"])
     lines = map(json.loads, (run / "results.jsonl").read_text(encoding="utf-8").splitlines())
     control, bug = sorted(lines, key=lambda line: line["name"])
     # The bug breaks what does not decide.
@@ -108,7 +108,7 @@ def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligat
     named = bug["attempt"]["profile"]["specials"]["finding"]
     assert json.loads((run / "findings" / f"{named}.json").read_text())["id"] == named
     assert bug["attempt"]["hazards"]["specials"].endswith(f"(finding {named})")
-    in_audit = document(audited)["kernels"][1]
+    in_audit = document(audit_run)["kernels"][1]
     for key in ("verdict", "kind", "contract", "hazards", "score"):
         assert bug[key] == in_audit[key], key
     assert bug["profile"] == {
@@ -118,16 +118,16 @@ def test_a_result_line_says_what_passed_and_which_finding_shows_a_broken_obligat
     assert {"own", "library", "launches"} == set(bug["kernel"])
 
 
-def test_a_run_of_audit_replays(audited, kt):
-    ran = kt("replay", document(audited)["run"], "--device", "cpu", "--json")
+def test_a_run_of_audit_replays(audit_run, kt):
+    ran = kt("replay", document(audit_run)["run"], "--device", "cpu", "--json")
     got = document(ran, "replay")
     assert (ran.code, got["findings"], got["reproduced"]) == (0, 1, 1)
     assert got["results"][0]["output"].startswith("same")
     assert got["results"][0]["obligations"] == ["specials"]
 
 
-def test_replay_runs_the_findings_of_one_obligation(audited, kt):
-    run = document(audited)["run"]
+def test_replay_runs_the_findings_of_one_obligation(audit_run, kt):
+    run = document(audit_run)["run"]
     chosen = document(kt("replay", run, "--obligation", "specials", "--json"), "replay")
     assert chosen["findings"] == 1
     none = kt("replay", run, "--obligation", "shapes")

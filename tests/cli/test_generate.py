@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from chat_server import ChatServer, Sent, completion, error, streamed
+from chat_server import ChatServer, ServedResponse, completion, error, streamed
 from interrupts import heed_interrupts
 from kerneltruth.corpus import ENTRIES, source
 
@@ -192,14 +192,14 @@ def test_refine_tells_what_is_wrong_and_ends_when_it_is_right(serve, generate, t
 
 def test_refine_asks_for_a_kernel_where_one_is_required(serve, generate, tmp_path):
     server = serve(lambda number, _: fenced(TORCH_ONLY if number == 0 else RIGHT))
-    asked = ("--rounds", 2, "--cases", 4, "--require-kernel")
-    ran = generate(*asked, method="refine", tasks=("gelu",))
+    options = ("--rounds", 2, "--cases", 4, "--require-kernel")
+    ran = generate(*options, method="refine", tasks=("gelu",))
     feedback = server.bodies[1]["messages"][3]["content"]
     assert "compute the result in a Triton or CUDA C++ kernel of the source's own" in feedback
     assert "--require-kernel" not in feedback
     refined = json.loads(ran.out)["refine"]
     assert (refined["right_at_first"], refined["right_at_last"]) == (0, 1)
-    again = said_by(generate(*asked[:-1], method="refine", tasks=("gelu",)))
+    again = said_by(generate(*options[:-1], method="refine", tasks=("gelu",)))
     assert "holds a generation of another request" in again
 
 
@@ -309,7 +309,7 @@ def test_refinement_judges_by_other_cases_than_run_does(kt):
     from kerneltruth.tasks.registry import find
 
     task = find("kernelbenchx/gelu")
-    told, judged = (
+    feedback, judged = (
         generate(task, strategies=(), seed=seed, count=16, dtypes=None, domain="extended")
         for seed in (derive(0, "feedback"), 0)
     )
@@ -318,9 +318,9 @@ def test_refinement_judges_by_other_cases_than_run_does(kt):
         tensors = (materialize(task, case).tensors["input"] for case in cases)
         return {tuple(t.double().flatten().tolist()[:8]) for t in tensors if t.numel() > 8}
 
-    told, judged = drawn(told), drawn(judged)
-    assert len(told) > 4
-    assert not told & judged
+    feedback, judged = drawn(feedback), drawn(judged)
+    assert len(feedback) > 4
+    assert not feedback & judged
 
 
 @pytest.mark.slow
@@ -355,9 +355,9 @@ def test_a_request_without_an_answer_is_listed_and_sent_again_next_time(serve, g
 @pytest.mark.parametrize(
     ("sent", "finish"),
     [
-        (Sent(body=completion("def relu(", finish="length")), "length"),
-        (Sent(body=completion(None, refusal="No.")), "refusal"),
-        (Sent(body=completion("", finish="content_filter")), "content_filter"),
+        (ServedResponse(body=completion("def relu(", finish="length")), "length"),
+        (ServedResponse(body=completion(None, refusal="No.")), "refusal"),
+        (ServedResponse(body=completion("", finish="content_filter")), "content_filter"),
     ],
 )
 def test_answers_that_are_no_kernels_are_answers(serve, generate, sent, finish):
@@ -381,7 +381,7 @@ def test_requests_leave_at_the_given_rate(serve, generate):
 
 
 def test_no_more_requests_than_allowed_are_in_flight(serve, generate):
-    server = serve(Sent(body=completion("ok"), after_s=0.05))
+    server = serve(ServedResponse(body=completion("ok"), after_s=0.05))
     generate("--concurrency", 3, "--samples", 6, method="best_of_n")
     assert server.most_at_once == 3
 
@@ -408,7 +408,7 @@ def test_a_budget_ends_it_cleanly_and_a_larger_one_goes_on(serve, generate, opti
 
 
 def test_the_budget_of_seconds_ends_it_cleanly(serve, generate):
-    server = serve(Sent(body=completion("ok"), after_s=0.1))
+    server = serve(ServedResponse(body=completion("ok"), after_s=0.1))
     options = ("--samples", 60, "--concurrency", 1, "--budget-seconds", 0.5)
     document = json.loads(generate(*options, method="best_of_n", tasks=("relu",)).out)
     assert document["stopped"] == "seconds"
@@ -419,8 +419,8 @@ def test_the_budget_of_seconds_ends_it_cleanly(serve, generate):
 def test_the_key_is_in_no_file_and_no_output(serve, generate, tmp_path, process, environment):
     replies = [
         error(500, f"Bearer {KEY} was refused by the backend"),
-        Sent(body=f"not json {KEY}".encode()),
-        Sent(body=completion(f"I know {KEY}", reasoning=KEY)),
+        ServedResponse(body=f"not json {KEY}".encode()),
+        ServedResponse(body=completion(f"I know {KEY}", reasoning=KEY)),
     ]
     server = serve(lambda number, _: replies[number % 3])
     ran = process(
@@ -651,7 +651,9 @@ def wait_for(condition, process):
 
 @pytest.mark.slow
 def test_after_kill_9_no_answer_is_paid_twice(serve, begin, many, kt, tmp_path):
-    server = serve(lambda number, _: Sent(body=completion(f"answer {number}"), after_s=0.05))
+    server = serve(
+        lambda number, _: ServedResponse(body=completion(f"answer {number}"), after_s=0.05)
+    )
     process = begin(server)
     wait_for(lambda: len(server.bodies) >= 5, process)
     os.killpg(process.pid, signal.SIGKILL)
@@ -671,7 +673,7 @@ def test_after_kill_9_no_answer_is_paid_twice(serve, begin, many, kt, tmp_path):
 def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(
     serve, begin, many, kt, tmp_path
 ):
-    server = serve(Sent(body=completion("ok"), after_s=0.5))
+    server = serve(ServedResponse(body=completion("ok"), after_s=0.5))
     process = begin(server)
     wait_for(lambda: len(server.bodies) >= 2, process)
     os.killpg(process.pid, signal.SIGINT)
@@ -701,9 +703,9 @@ def test_a_problem_of_kernelbench_is_put_by_its_reference_if_that_may_be_shown(s
     assert not (tmp_path / "out").exists()
     ran = kt(*arguments, *options, "--show-reference")
     assert (ran.code, json.loads(ran.out)["answers"]) == (0, 1)
-    asked = server.bodies[0]["messages"][1]["content"]
-    assert "return x * 2" in asked
-    assert "a class `ModelNew`" in asked
+    prompt = server.bodies[0]["messages"][1]["content"]
+    assert "return x * 2" in prompt
+    assert "a class `ModelNew`" in prompt
     (line,) = lines(tmp_path / "out" / "answers.jsonl")
     assert line["task"] == "level1/3"
     ran = kt(

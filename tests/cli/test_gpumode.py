@@ -186,7 +186,7 @@ import torch
 
 
 @pytest.fixture
-def held(checkout):
+def nested_problem(checkout):
     folder = checkout / "problems" / "group" / "shifted"
     bound = "tuple[torch.Tensor, torch.Tensor, dict, list[torch.Tensor]]"
     (folder / "task.py").write_text(TYPES.replace("BOUND", bound))
@@ -209,10 +209,18 @@ def held(checkout):
     ],
 )
 def test_dicts_lists_and_numbers_in_data_come_as_they_are(
-    kt, held, candidate, tmp_path, was, becomes, verdict
+    kt, nested_problem, candidate, tmp_path, was, becomes, verdict
 ):
     kernel = candidate(OF_HELD.replace(was, becomes))
-    given = ("--suite", f"gpumode:{held}", "--task", "shifted", *ON_CPU[:2], "--cases", 16)
+    given = (
+        "--suite",
+        f"gpumode:{nested_problem}",
+        "--task",
+        "shifted",
+        *ON_CPU[:2],
+        "--cases",
+        16,
+    )
     found = json.loads(kt("check", kernel, *given, "--json", "--out", tmp_path / "run").out)
     assert found["verdict"] == verdict, found
     again = kt("replay", tmp_path / "run", "--device", "cpu")

@@ -190,7 +190,7 @@ def test_a_checkout_is_audited_with_its_own_models(kt, checkout):
     assert document["summary"]["flagged"] == 0
 
 
-def audited(runners, checkout, prove, **how):
+def audit_document(runners, checkout, prove, **how):
     """The document of an audit of the checkout in which a function proves each task."""
     request = AuditRequest(suite=f"kernelbench:{checkout}", device="cpu", **how)
     runner = runners(device="cpu", targets=())
@@ -215,7 +215,7 @@ def test_what_takes_forever_does_not_outlast_the_budget_and_what_was_judged_coun
     slow = slow.replace("return torch.relu", "self.time.sleep(600)\n        return torch.relu")
     (checkout / "level1" / "6_Slow.py").write_text(slow)
     began = time.monotonic()
-    document = audited(runners, checkout, stay, workers=3, budget_s=12.0)
+    document = audit_document(runners, checkout, stay, workers=3, budget_s=12.0)
     assert time.monotonic() - began < 60
     assert document.not_judged == ("kernelbench/level1/6",)
     four, five = document.tasks
@@ -227,7 +227,7 @@ def test_a_problem_of_which_no_case_was_begun_in_time_is_not_judged(runners, che
     def late(task, candidate, **_):
         return Proof(task=task.key, category=task.category, skipped=Counter({NO_TIME: 1}))
 
-    document = audited(runners, checkout, late, workers=1, only=("level1/4",))
+    document = audit_document(runners, checkout, late, workers=1, only=("level1/4",))
     assert (document.not_judged, document.tasks) == (("kernelbench/level1/4",), ())
 
 

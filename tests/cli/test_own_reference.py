@@ -50,7 +50,7 @@ def reference(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def _found(kt, tmp_path_factory):
+def _finding_files(kt, tmp_path_factory):
     folder = tmp_path_factory.mktemp("found")
     path, kernel = folder / "my_rms.py", folder / "kernel.py"
     path.write_text(REFERENCE)
@@ -62,9 +62,9 @@ def _found(kt, tmp_path_factory):
 
 
 @pytest.fixture
-def found(_found):
+def finding_run(_finding_files):
     """A run with a finding of a wrong kernel, and the file of its reference as it was."""
-    path, run = _found
+    path, run = _finding_files
     path.write_text(REFERENCE)
     return run
 
@@ -76,29 +76,29 @@ def test_a_kernel_of_any_name_is_judged_by_a_reference_file(kt, reference, candi
     assert (document["task"], document["verdict"]) == ("reference/row_rms", "pass")
 
 
-def test_a_kernel_for_the_example_sizes_alone_breaks_shapes(found):
-    (finding,) = (found / "findings").glob("*.json")
+def test_a_kernel_for_the_example_sizes_alone_breaks_shapes(finding_run):
+    (finding,) = (finding_run / "findings").glob("*.json")
     assert json.loads(finding.read_text())["obligations"] == ["shapes"]
 
 
 @pytest.mark.slow
-def test_a_finding_replays_by_the_reference_that_it_was_judged_by(kt, found):
-    ran = kt("replay", found, *ON_CPU)
+def test_a_finding_replays_by_the_reference_that_it_was_judged_by(kt, finding_run):
+    ran = kt("replay", finding_run, *ON_CPU)
     assert (ran.code, "1 of 1 reproduced" in ran.out) == (0, True)
 
 
 @pytest.mark.slow
-def test_a_finding_whose_reference_changed_says_so(kt, found):
-    (found.parent / "my_rms.py").write_text(REFERENCE.replace("1e-6", "1e-5"))
-    ran = kt("replay", found, *ON_CPU)
+def test_a_finding_whose_reference_changed_says_so(kt, finding_run):
+    (finding_run.parent / "my_rms.py").write_text(REFERENCE.replace("1e-6", "1e-5"))
+    ran = kt("replay", finding_run, *ON_CPU)
     assert ran.code == 2
     assert "my_rms.py is not the file that reference/row_rms was judged by" in ran.err
 
 
 @pytest.mark.slow
-def test_a_finding_replays_where_the_reference_is_not(kt, found):
-    (found.parent / "my_rms.py").unlink()
-    ran = kt("replay", found, *ON_CPU)
+def test_a_finding_replays_where_the_reference_is_not(kt, finding_run):
+    (finding_run.parent / "my_rms.py").unlink()
+    ran = kt("replay", finding_run, *ON_CPU)
     assert (ran.code, "1 of 1 reproduced" in ran.out) == (0, True)
 
 
@@ -248,8 +248,8 @@ def test_the_reference_is_the_eager_baseline(kt, reference, candidate, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_minimized_finding_has_a_script_with_the_kernel(kt, found, tmp_path):
-    (finding,) = (found / "findings").glob("*.json")
+def test_a_minimized_finding_has_a_script_with_the_kernel(kt, finding_run, tmp_path):
+    (finding,) = (finding_run / "findings").glob("*.json")
     script = tmp_path / "shown.py"
     ran = kt("minimize", finding, "--script", script, *ON_CPU)
     assert ran.code == 0

@@ -39,7 +39,7 @@ def tasks(tmp_path):
 
 
 @pytest.fixture
-def found(kt, tasks, candidate, tmp_path):
+def finding_run(kt, tasks, candidate, tmp_path):
     """A run with a finding of a wrong kernel."""
     out = tmp_path / "run"
     ran = kt("check", candidate(WRONG), "--tasks", tasks, "--cases", 6, "--out", out, *ON_CPU)
@@ -108,21 +108,21 @@ def test_the_reference_proves_itself_in_an_audit(kt, tasks):
     assert document["summary"]["good"]
 
 
-def test_a_finding_replays_without_the_option(kt, found):
-    assert kt("replay", found, *ON_CPU).code == 0
+def test_a_finding_replays_without_the_option(kt, finding_run):
+    assert kt("replay", finding_run, *ON_CPU).code == 0
 
 
-def test_a_finding_says_so_if_the_file_of_its_task_has_changed(kt, found, tasks):
+def test_a_finding_says_so_if_the_file_of_its_task_has_changed(kt, finding_run, tasks):
     tasks.write_text(TASKS + "\n# Another version.\n")
-    ran = kt("replay", found, *ON_CPU)
+    ran = kt("replay", finding_run, *ON_CPU)
     assert ran.code == 2
     assert "my_tasks.py is not the file that my_tasks/row_rms was judged by" in ran.err
 
 
-def test_a_finding_replays_by_a_copy_of_the_file_of_its_task(kt, found, tasks, tmp_path):
+def test_a_finding_replays_by_a_copy_of_the_file_of_its_task(kt, finding_run, tasks, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     moved = tasks.rename(tmp_path / "elsewhere" / "my_tasks.py")
-    assert kt("replay", found, "--tasks", moved, *ON_CPU).code == 0
+    assert kt("replay", finding_run, "--tasks", moved, *ON_CPU).code == 0
 
 
 @pytest.mark.slow

@@ -212,7 +212,8 @@ def test_a_resumed_run_keeps_its_profiles_and_adds_those_of_an_uninterrupted_one
     assert all(json.loads(line)["attempt"]["profile"] for line in kept.splitlines())
     assert (tmp_path / "killed" / "results.jsonl").read_bytes().startswith(kept)
     plain, killed = (
-        {x["key"]: judged(x) for x in lines_of(tmp_path / n)} for n in ("plain", "killed")
+        {x["key"]: attempt_without_seconds(x) for x in lines_of(tmp_path / n)}
+        for n in ("plain", "killed")
     )
     assert len(plain) == len(sources)
     assert killed == plain
@@ -220,7 +221,7 @@ def test_a_resumed_run_keeps_its_profiles_and_adds_those_of_an_uninterrupted_one
     assert {"held", "broken", "refused"} <= statuses
 
 
-def judged(line):
+def attempt_without_seconds(line):
     """What a line says of its kernel, but for the seconds that its cases took."""
     return json.loads(
         json.dumps(line["attempt"]),

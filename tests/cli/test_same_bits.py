@@ -31,7 +31,7 @@ ON_CPU = ("--device", "cpu")
 
 
 @pytest.fixture
-def judged(kt, candidate, tmp_path):
+def judge(kt, candidate, tmp_path):
     """Judge a source by the task, with the field or without it."""
 
     def judge(source, declared=TASKS):
@@ -44,8 +44,8 @@ def judged(kt, candidate, tmp_path):
     return judge
 
 
-def test_a_kernel_that_jitters_within_the_bound_breaks_repeatable_where_bits_are_promised(judged):
-    document, _ = judged(JITTERS)
+def test_a_kernel_that_jitters_within_the_bound_breaks_repeatable_where_bits_are_promised(judge):
+    document, _ = judge(JITTERS)
     assert (document["verdict"], document["kind"]) == ("fail", "other_bits")
     broken = {
         k for k, e in document["profile"].items() if e["status"] == "broken" and e["decisive"]
@@ -53,20 +53,20 @@ def test_a_kernel_that_jitters_within_the_bound_breaks_repeatable_where_bits_are
     assert broken == {"repeatable"}
 
 
-def test_the_same_kernel_passes_where_they_are_not(judged):
-    document, _ = judged(JITTERS, TASKS.replace("    bitwise=True,\n", ""))
+def test_the_same_kernel_passes_where_they_are_not(judge):
+    document, _ = judge(JITTERS, TASKS.replace("    bitwise=True,\n", ""))
     assert document["verdict"] == "pass", document["detail"]
 
 
-def test_a_kernel_with_the_same_bits_passes(judged):
-    document, _ = judged(STEADY)
+def test_a_kernel_with_the_same_bits_passes(judge):
+    document, _ = judge(STEADY)
     assert document["verdict"] == "pass", document["detail"]
     assert document["profile"]["repeatable"]["status"] == "held"
 
 
 @pytest.mark.slow
-def test_its_finding_replays_and_its_script_shows_it(kt, judged):
-    _, out = judged(JITTERS)
+def test_its_finding_replays_and_its_script_shows_it(kt, judge):
+    _, out = judge(JITTERS)
     (finding,) = (out / "findings").glob("*.json")
     (replayed,) = json.loads(kt("replay", finding, "--json", *ON_CPU).out)["results"]
     assert (replayed["kind"], replayed["verdict"]) == ("other_bits", "fail")

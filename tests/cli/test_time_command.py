@@ -122,20 +122,20 @@ def test_out_that_cannot_be_written_is_the_machines_fault(kt, softmax):
 
 
 @pytest.fixture(scope="module")
-def known():
+def first_run():
     return {}
 
 
 @pytest.fixture
-def document(kt, softmax, known, tmp_path):
+def document(kt, softmax, first_run, tmp_path):
     """The document of a right candidate, made once."""
-    if not known:
+    if not first_run:
         ran = kt("time", softmax, *QUICK, "--json", "--out", tmp_path / "out")
         assert ran.code in (0, 1), ran
-        known["printed"] = json.loads(ran.out)
-        known["written"] = json.loads((tmp_path / "out" / "time.json").read_text())
-        known["code"] = ran.code
-    return known["printed"]
+        first_run["printed"] = json.loads(ran.out)
+        first_run["written"] = json.loads((tmp_path / "out" / "time.json").read_text())
+        first_run["code"] = ran.code
+    return first_run["printed"]
 
 
 def test_json_is_one_document_with_the_contracts_keys(document):
@@ -167,14 +167,16 @@ def test_the_document_says_when_it_was_timed(document):
     assert timedelta() <= age < timedelta(hours=1)
 
 
-def test_what_is_written_is_what_is_printed(document, known):
-    assert known["written"] == document
+def test_what_is_written_is_what_is_printed(document, first_run):
+    assert first_run["written"] == document
 
 
-def test_what_time_has_written_is_a_dated_record_of_its_baselines(kt, document, known, tmp_path):
+def test_what_time_has_written_is_a_dated_record_of_its_baselines(
+    kt, document, first_run, tmp_path
+):
     # Whatever a busy machine made of the times.
     shapes = [{**shape, "flags": []} for shape in document["shapes"]]
-    written = {**known["written"], "outcome": "timed", "shapes": shapes}
+    written = {**first_run["written"], "outcome": "timed", "shapes": shapes}
     (tmp_path / "time.json").write_text(json.dumps(written))
     ran = kt("baselines", tmp_path, "--csv", tmp_path / "b.csv", "--json")
     got = json.loads(ran.out)
@@ -185,8 +187,8 @@ def test_what_time_has_written_is_a_dated_record_of_its_baselines(kt, document, 
     assert (tmp_path / "b.csv").read_text().startswith("task,shape,dtype,baseline,us,")
 
 
-def test_the_exit_code_says_whether_the_times_hold(document, known):
-    assert known["code"] == (0 if document["outcome"] == "timed" else 1)
+def test_the_exit_code_says_whether_the_times_hold(document, first_run):
+    assert first_run["code"] == (0 if document["outcome"] == "timed" else 1)
 
 
 def test_the_view_names_task_shape_and_baseline(kt, softmax):

@@ -47,7 +47,7 @@ def relu(x):
 
 
 @pytest.fixture
-def judged(evaluator):
+def judge(evaluator):
     def judge(source, name, cases=48):
         task = find(name)
         candidate = read_candidate(
@@ -68,19 +68,19 @@ def judged(evaluator):
         (WARPED, "kernelbenchx/grid_sample_with_affine"),
     ],
 )
-def test_a_fault_of_pytorch_itself_convicts_no_candidate(judged, source, name):
-    attempt = judged(source, name)
+def test_a_fault_of_pytorch_itself_convicts_no_candidate(judge, source, name):
+    attempt = judge(source, name)
     assert attempt.verdict == Passed()
     assert attempt.torch_only
     assert all("PyTorch's own function" in reason for reason in attempt.void)
 
 
-def test_a_wrong_kernel_is_convicted_beside_the_control(judged):
+def test_a_wrong_kernel_is_convicted_beside_the_control(judge):
     wrong = SPECTRAL_RADIUS.replace("torch.amax", "torch.amin")
-    assert judged(wrong, "kernelbenchx/spectral_norm_eig").verdict.word == "fail"
+    assert judge(wrong, "kernelbenchx/spectral_norm_eig").verdict.word == "fail"
 
 
-def test_nothing_is_unsupported_by_an_interpreter_here(judged):
-    attempt = judged(CLAIMS, "relu")
+def test_nothing_is_unsupported_by_an_interpreter_here(judge):
+    attempt = judge(CLAIMS, "relu")
     assert attempt.verdict.word == "runtime_error"
     assert attempt.verdict.error == "UnsupportedHere"

@@ -33,7 +33,7 @@ class Unkept(Runner):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _kept():
+def _skip_without_kept_memory():
     if why := why_not(DEVICE):
         pytest.skip(f"the judge keeps no memory of this device: {why}")
 
@@ -254,7 +254,7 @@ def evaluators(runner):
             evaluator.eager_checks.close()
 
 
-def judged(evaluator, exploit, source):
+def attempt_at(evaluator, exploit, source):
     name = exploit.task.rpartition("/")[2]
     candidate = read_candidate(source, f"{name}.py", task_names=(name,), task=name)
     plan = Plan(cases=16, compile=False, deadline_s=60.0)
@@ -270,6 +270,6 @@ def test_an_exploit_fails_where_the_judge_keeps_the_memory_and_there_alone(evalu
         assert before in text
         text, honest = text.replace(before, after), honest.replace(before, after)
     kept, unkept = evaluators
-    assert judged(kept, exploit, honest).verdict == Passed()
-    assert judged(kept, exploit, text).verdict.word in ("fail", "hack")
-    assert judged(unkept, exploit, text).verdict == Passed()
+    assert attempt_at(kept, exploit, honest).verdict == Passed()
+    assert attempt_at(kept, exploit, text).verdict.word in ("fail", "hack")
+    assert attempt_at(unkept, exploit, text).verdict == Passed()

@@ -22,7 +22,7 @@ def softmax(input, dim=-1):
     return out
 """
 WRONG = TRITON.replace("return out", "return out * 1.01")
-ASKED = {"task": "kernelbenchx/softmax", "contract": "published", "cases": 8}
+OPTIONS = {"task": "kernelbenchx/softmax", "contract": "published", "cases": 8}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_a_caller_that_trains_on_the_device_goes_on_as_before(judge):
     with torch.cuda.stream(stream):
         loss = (weights @ weights).square().mean()
         held = torch.cuda.memory_allocated()
-        report = judge.check(TRITON, **ASKED)
+        report = judge.check(TRITON, **OPTIONS)
         assert torch.cuda.memory_allocated() == held
         loss.backward()
     stream.synchronize()
@@ -47,7 +47,7 @@ def test_a_caller_that_trains_on_the_device_goes_on_as_before(judge):
 
 
 def test_a_wrong_kernel_has_a_script_that_shows_it_on_the_device(judge, tmp_path):
-    found = judge.check(WRONG, **ASKED).findings[0]
+    found = judge.check(WRONG, **OPTIONS).findings[0]
     path = tmp_path / "shows.py"
     path.write_text(found.script)
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
@@ -64,7 +64,7 @@ def test_a_kernel_is_timed_against_eager_and_compiled_pytorch(judge):
 
 
 def test_checks_wait_for_what_is_timed_and_go_on_after_it(judge):
-    reports = judge.check_many([("right", TRITON), ("wrong", WRONG)], **ASKED)
+    reports = judge.check_many([("right", TRITON), ("wrong", WRONG)], **OPTIONS)
     judge.time(TRITON, task="kernelbenchx/softmax", against=("eager",), budget=0.5)
 
     assert {r.name: r.passed for r in reports} == {"right": True, "wrong": False}
@@ -72,6 +72,6 @@ def test_checks_wait_for_what_is_timed_and_go_on_after_it(judge):
 
 def test_all_devices_judge_side_by_side():
     with kt.Judge(device="cuda:all", workers=2) as judge:
-        reports = list(judge.check_many([TRITON] * 4 * torch.cuda.device_count(), **ASKED))
+        reports = list(judge.check_many([TRITON] * 4 * torch.cuda.device_count(), **OPTIONS))
 
     assert all(report.passed for report in reports)

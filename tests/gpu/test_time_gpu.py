@@ -244,5 +244,5 @@ def test_large_rows_hold_the_bits_that_the_judge_expects(dtype):
     held.make(2)
     held.refill((1, 0), (0, 999), (33 / 64, 61 / 64))
     for buffer, start, factor in ((1, 0, 33 / 64), (0, 999, 61 / 64)):
-        due = pool[start : start + count] * torch.tensor(factor, dtype=dtype)
-        assert torch.equal(held.buffer(buffer).cpu(), due)
+        expected = pool[start : start + count] * torch.tensor(factor, dtype=dtype)
+        assert torch.equal(held.buffer(buffer).cpu(), expected)

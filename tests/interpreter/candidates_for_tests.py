@@ -29,7 +29,7 @@ def opened(runner, text, mode="run"):
     return runner.open(read_candidate(source, "f.py", task_names=("f",)), mode)
 
 
-def called(runner, text, *values, mode="run", config=0):
+def call_once(runner, text, *values, mode="run", config=0):
     with opened(runner, text, mode) as session:
         return again(session, *values, config=config)
 

@@ -4,7 +4,7 @@ import textwrap
 from importlib.metadata import version
 
 import pytest
-from candidates_for_tests import again, called, opened
+from candidates_for_tests import again, call_once, opened
 
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.interpreter.versions import number
@@ -124,7 +124,7 @@ def candidate(kernel, arguments=""):
 
 
 def compiled(runner, text, config=0):
-    return called(runner, text, *[1.0] * 256, mode="compile", config=config).binaries
+    return call_once(runner, text, *[1.0] * 256, mode="compile", config=config).binaries
 
 
 def kernel_of(body):
@@ -215,14 +215,14 @@ def test_nothing_is_launched(runner):
     text = candidate(ACCEPTED["a masked copy"]).replace(
         "kernel[(1,)](x, y)", "kernel[(1,)](x, x.fill_(7)); assert x[0] == 7; y.zero_()"
     )
-    assert called(runner, text, 1.0, mode="compile").ended == "returned"
+    assert call_once(runner, text, 1.0, mode="compile").ended == "returned"
 
 
 def test_a_thread_that_is_left_behind_changes_nothing(runner):
     text = "import threading\n" + candidate(ACCEPTED["a masked copy"]).replace(
         "    return y", "    threading.Timer(0.02, int).start()\n    return y"
     )
-    assert called(runner, text, 1.0, mode="compile").ended == "returned"
+    assert call_once(runner, text, 1.0, mode="compile").ended == "returned"
 
 
 def test_host_code_that_stumbles_over_garbage_is_no_compile_error(runner):
@@ -280,7 +280,7 @@ def test_a_warmed_up_kernel_tells_its_registers(runner):
         "k = kernel.warmup(x, y, grid=(1,)); k._init_handles(); "
         "assert k.n_regs > 8 and k.metadata.shared >= 0; k[(1, 1, 1)](x, y)",
     )
-    observation = called(runner, text, 1.0, mode="compile")
+    observation = call_once(runner, text, 1.0, mode="compile")
     assert (observation.ended, [b.ok for b in observation.binaries]) == ("returned", [True])
 
 
@@ -326,10 +326,10 @@ def test_gluon_compiles_without_a_gpu_and_does_not_run(runner):
 
 
 def test_a_gluon_kernel_beside_one_of_triton_is_unsupported_where_it_is_launched(runner):
-    seen = called(runner, GLUON + LAUNCH.format(arguments=""), *[1.0] * 512)
+    seen = call_once(runner, GLUON + LAUNCH.format(arguments=""), *[1.0] * 512)
     assert seen.ended == "unsupported"
     assert seen.message.startswith("kernel is a Gluon kernel")
-    assert called(runner, GLUON + "def f(x):\n    return x + 1", 1.0).ended == "returned"
+    assert call_once(runner, GLUON + "def f(x):\n    return x + 1", 1.0).ended == "returned"
 
 
 def test_a_compiled_kernel_says_what_it_uses(runner):

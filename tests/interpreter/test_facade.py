@@ -1,7 +1,7 @@
 """Host code that asks for CUDA runs on a machine without a GPU, and means what it means on one."""
 
 import pytest
-from candidates_for_tests import called, floats
+from candidates_for_tests import call_once, floats
 
 ASKS = {
     "is_cuda": "assert x.is_cuda and not x.is_cpu and x.get_device() == 0",
@@ -61,15 +61,15 @@ ASKS = {
 }
 
 
-def ended(runner, body):
-    observation = called(runner, f"def f(x):\n    {body}\n    return x + 0\n", 1.0, 2.0)
+def ending_of(runner, body):
+    observation = call_once(runner, f"def f(x):\n    {body}\n    return x + 0\n", 1.0, 2.0)
     return observation.ended, observation.message
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ASKS)
 def test_code_that_asks_for_cuda_runs(runner, what):
-    assert ended(runner, ASKS[what]) == ("returned", None)
+    assert ending_of(runner, ASKS[what]) == ("returned", None)
 
 
 def test_an_autograd_function_sees_cuda_tensors_in_both_passes(runner):
@@ -95,7 +95,7 @@ def test_an_autograd_function_sees_cuda_tensors_in_both_passes(runner):
         assert x.grad.is_cuda
         return x.grad
     """
-    assert floats(called(runner, text, 1.0, 5.0)) == [2.0, 2.0]
+    assert floats(call_once(runner, text, 1.0, 5.0)) == [2.0, 2.0]
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_custom_operator_sees_cuda_tensors(runner):
     def f(x):
         return double(x)
     """
-    assert floats(called(runner, text, 1.0, 5.0)) == [2.0, 10.0]
+    assert floats(call_once(runner, text, 1.0, 5.0)) == [2.0, 10.0]
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_a_custom_operator_sees_cuda_tensors(runner):
     ],
 )
 def test_what_needs_a_device_is_unsupported_here(runner, what):
-    assert ended(runner, what)[0] == "unsupported"
+    assert ending_of(runner, what)[0] == "unsupported"
 
 
 def test_a_cuda_tensor_is_no_numpy_array(runner):
-    observed = ended(runner, "x.numpy()")
+    observed = ending_of(runner, "x.numpy()")
     assert observed[0] == "raised"
     assert "cuda:0" in observed[1]
 
@@ -144,18 +144,21 @@ def f(x):
 
 
 def test_a_kernel_writes_into_a_tensor_made_for_cuda(runner):
-    assert floats(called(runner, LAUNCH.format(device=", device=x.device"), 3.0, 4.0)) == [3.0, 4.0]
+    assert floats(call_once(runner, LAUNCH.format(device=", device=x.device"), 3.0, 4.0)) == [
+        3.0,
+        4.0,
+    ]
 
 
 def test_a_kernel_given_a_host_tensor_is_refused_as_on_a_gpu(runner):
-    observation = called(runner, LAUNCH.format(device=""), 3.0, 4.0)
+    observation = call_once(runner, LAUNCH.format(device=""), 3.0, 4.0)
     assert observation.ended == "raised"
     assert "cpu tensor" in observation.message
 
 
 def test_results_say_where_they_would_be(runner):
     devices = [
-        called(runner, f"def f(x):\n    return {result}\n", 1.0).results[0].device
+        call_once(runner, f"def f(x):\n    return {result}\n", 1.0).results[0].device
         for result in ("x + 1", "torch.ones(1, device='cuda')", "x.cpu()", "torch.ones(1)")
     ]
     assert devices == ["cuda:0", "cuda:0", "cpu", "cpu"]

@@ -1,7 +1,7 @@
 """What is recorded of launches, and which configuration autotuned kernels take."""
 
 import pytest
-from candidates_for_tests import again, called, floats, opened
+from candidates_for_tests import again, call_once, floats, opened
 
 SCALE = """
 @triton.jit
@@ -50,7 +50,7 @@ def test_a_launch_is_recorded_with_its_constants_and_types(runner):
         "    scale[(1,)](x, y, x.numel(), 0.5, True, BLOCK=4)\n"
         "    return y\n"
     )
-    launch = launch_of(called(runner, body, 1.0, 2.0))
+    launch = launch_of(call_once(runner, body, 1.0, 2.0))
     assert (launch.kernel, launch.grid, launch.configs) == ("scale", (1,), 1)
     assert launch.constants == {"BLOCK": 4, "NAME": "a"}
     types = {"x": "*fp32", "y": "*fp32", "n": "i32", "factor": "fp32", "flag": "i1"}
@@ -62,7 +62,7 @@ def test_a_launch_is_recorded_with_its_constants_and_types(runner):
 )
 def test_a_kernel_that_is_called_without_a_grid_raises_as_the_compilers_does(runner, call):
     body = SCALE + f"def f(x):\n    y = torch.zeros_like(x)\n    {call}\n    return y\n"
-    observation = called(runner, body, 1.0, 2.0)
+    observation = call_once(runner, body, 1.0, 2.0)
     assert (observation.ended, observation.error) == ("raised", "RuntimeError")
     assert observation.message == "Cannot call @triton.jit'd outside of the scope of a kernel"
 
@@ -75,7 +75,7 @@ def test_equal_launches_are_recorded_once(runner):
         "        scale[(1,)](x, y, x.numel(), 0.5, True, BLOCK=4)\n"
         "    return y\n"
     )
-    assert len(called(runner, body, 1.0).launches) == 1
+    assert len(call_once(runner, body, 1.0).launches) == 1
 
 
 def test_launches_of_an_earlier_call_are_forgotten(runner):
@@ -91,12 +91,12 @@ def test_integers_beyond_32_bits_are_recorded_as_such(runner):
         "    scale[(1,)](x, y, 2**40, 0.5, True, BLOCK=1)\n"
         "    return y\n"
     )
-    assert launch_of(called(runner, body, 1.0)).signature["n"] == "i64"
+    assert launch_of(call_once(runner, body, 1.0)).signature["n"] == "i64"
 
 
 @pytest.mark.parametrize(("config", "block"), [(0, 4), (1, 8), (2, 16), (3, 4), (7, 8)])
 def test_the_judge_chooses_the_configuration(runner, config, block):
-    observation = called(runner, tuned(), *[1.0] * 20, config=config)
+    observation = call_once(runner, tuned(), *[1.0] * 20, config=config)
     launch = launch_of(observation)
     assert (launch.constants["BLOCK"], launch.grid) == (block, (-(-20 // block),))
     assert (launch.configs, floats(observation)) == (3, [2.0] * 20)
@@ -104,7 +104,7 @@ def test_the_judge_chooses_the_configuration(runner, config, block):
 
 def test_configurations_are_pruned_before_the_choice(runner):
     prune = ', prune_configs_by={"early_config_prune": lambda configs, named, **meta: configs[1:]}'
-    launch = launch_of(called(runner, tuned(options=prune), 1.0, config=0))
+    launch = launch_of(call_once(runner, tuned(options=prune), 1.0, config=0))
     assert (launch.constants["BLOCK"], launch.configs) == (8, 2)
 
 
@@ -112,7 +112,7 @@ def test_configurations_are_pruned_before_the_choice(runner):
 def test_heuristics_work_on_either_side_of_autotune(runner, place):
     decorator = '@triton.heuristics({"EVEN": lambda args: args["n"] % 4 == 0})'
     text = tuned(more=", EVEN: tl.constexpr", **{place: decorator})
-    assert launch_of(called(runner, text, *[1.0] * 8)).constants == {"BLOCK": 4, "EVEN": True}
+    assert launch_of(call_once(runner, text, *[1.0] * 8)).constants == {"BLOCK": 4, "EVEN": True}
 
 
 def test_a_configuration_hook_runs_before_the_launch(runner):
@@ -120,33 +120,33 @@ def test_a_configuration_hook_runs_before_the_launch(runner):
         'triton.Config({"BLOCK": 16})',
         'triton.Config({"BLOCK": 16}, pre_hook=lambda args: args["x"].fill_(4))',
     )
-    assert floats(called(runner, text, 1.0, 1.0, config=2)) == [5.0, 5.0]
+    assert floats(call_once(runner, text, 1.0, 1.0, config=2)) == [5.0, 5.0]
 
 
 def test_the_first_configuration_runs_as_on_a_first_call_after_a_benchmark(runner):
-    assert floats(called(runner, ADDING, 1.0, 2.0, config=0)) == [2.0, 4.0]
+    assert floats(call_once(runner, ADDING, 1.0, 2.0, config=0)) == [2.0, 4.0]
 
 
 def test_other_configurations_run_as_on_later_calls(runner):
-    assert floats(called(runner, ADDING, 1.0, 2.0, config=1)) == [1.0, 2.0]
+    assert floats(call_once(runner, ADDING, 1.0, 2.0, config=1)) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("option", ["reset_to_zero", "restore_value"])
 def test_a_kernel_that_cleans_up_after_a_benchmark_is_right_in_each(runner, option):
     text = ADDING.replace('["n"])', f'["n"], {option}=["y"])')
-    results = [floats(called(runner, text, 1.0, 2.0, config=c)) for c in (0, 1)]
+    results = [floats(call_once(runner, text, 1.0, 2.0, config=c)) for c in (0, 1)]
     assert results == [[1.0, 2.0], [1.0, 2.0]]
 
 
 def test_a_result_that_needs_reset_to_zero_is_wrong_on_later_calls(runner):
     text = ADDING.replace('["n"])', '["n"], reset_to_zero=["y"])').replace("zeros_", "ones_")
-    results = [floats(called(runner, text, 1.0, 2.0, config=c)) for c in (0, 1)]
+    results = [floats(call_once(runner, text, 1.0, 2.0, config=c)) for c in (0, 1)]
     assert results == [[1.0, 2.0], [2.0, 3.0]]
 
 
 def test_a_symbol_given_twice_is_refused_as_triton_does(runner):
     text = tuned().replace("(x, y, n)\n", "(x, y, n, BLOCK=4)\n")
-    observation = called(runner, text, 1.0)
+    observation = call_once(runner, text, 1.0)
     assert (observation.ended, observation.error) == ("raised", "ValueError")
 
 
@@ -161,7 +161,7 @@ def test_a_warmed_up_kernel_answers_and_launches(runner):
         "    kernel[(1, 1, 1)](*args, 4)\n"
         "    return y\n"
     )
-    assert floats(called(runner, body, 1.0, 2.0)) == [3.0, 6.0]
+    assert floats(call_once(runner, body, 1.0, 2.0)) == [3.0, 6.0]
 
 
 def test_a_grid_that_no_gpu_accepts_is_refused(runner):
@@ -171,7 +171,7 @@ def test_a_grid_that_no_gpu_accepts_is_refused(runner):
         "    scale[(1, 65536)](x, y, x.numel(), 0.5, True, BLOCK=4)\n"
         "    return y\n"
     )
-    observation = called(runner, body, 1.0)
+    observation = call_once(runner, body, 1.0)
     assert (observation.ended, observation.error) == ("raised", "RuntimeError")
 
 
@@ -192,7 +192,7 @@ def test_a_kernel_passes_for_a_compiled_one_with_its_parameters(runner):
         "    entry.fn[(1,)](x, y, x.numel(), factor=len(entry.constants), BLOCK=4)\n"
         "    return y\n"
     )
-    assert floats(called(runner, body, 1.0, 2.0)) == [2.0, 4.0]
+    assert floats(call_once(runner, body, 1.0, 2.0)) == [2.0, 4.0]
 
 
 def test_a_kernel_takes_any_object_with_an_address_and_a_dtype(runner):
@@ -208,4 +208,4 @@ def test_a_kernel_takes_any_object_with_an_address_and_a_dtype(runner):
         "    scale[(1,)](Buffer(x, 1), Buffer(y, 0), 1, 0.5, True, BLOCK=4)\n"
         "    return y\n"
     )
-    assert floats(called(runner, body, 1.0, 3.0)) == [1.5, 0.0]
+    assert floats(call_once(runner, body, 1.0, 3.0)) == [1.5, 0.0]

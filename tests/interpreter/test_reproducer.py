@@ -125,7 +125,7 @@ def double(x, scale=2.0):
 """
 
 
-def written(source, *, spec=DOUBLE, verdict=None, config=0, seen=None, **case):
+def script_for(source, *, spec=DOUBLE, verdict=None, config=0, seen=None, **case):
     case = Case(
         task=spec.name,
         dims=case.pop("dims", (("M", 3), ("N", 7))),
@@ -172,84 +172,86 @@ def edited(script):
 
 
 SCRIPTS = {
-    "chance": lambda: written(torch_double("return x * 2"), verdict=failed("nondeterministic")),
-    "no kernel": lambda: written(torch_double("return x * 2"), verdict=failed("no_kernel")),
-    "memory of C++": lambda: written(
+    "chance": lambda: script_for(torch_double("return x * 2"), verdict=failed("nondeterministic")),
+    "no kernel": lambda: script_for(torch_double("return x * 2"), verdict=failed("no_kernel")),
+    "memory of C++": lambda: script_for(
         CPP + torch_double("return x * 2"), verdict=failed("uninitialized")
     ),
-    "on a GPU": lambda: written(torch_double("return x * 2"), seen=Seen(device="cuda:0")),
-    "wrong shape": lambda: written(torch_double("return (x * 2).T"), verdict=failed("shape")),
-    "wrong dtype": lambda: written(torch_double("return x.double() * 2"), verdict=failed("dtype")),
-    "wrong count": lambda: written(torch_double("return x, x"), verdict=failed("count")),
-    "no tensor": lambda: written(torch_double("return 3"), verdict=failed("type")),
-    "raises": lambda: written(
+    "on a GPU": lambda: script_for(torch_double("return x * 2"), seen=Seen(device="cuda:0")),
+    "wrong shape": lambda: script_for(torch_double("return (x * 2).T"), verdict=failed("shape")),
+    "wrong dtype": lambda: script_for(
+        torch_double("return x.double() * 2"), verdict=failed("dtype")
+    ),
+    "wrong count": lambda: script_for(torch_double("return x, x"), verdict=failed("count")),
+    "no tensor": lambda: script_for(torch_double("return 3"), verdict=failed("type")),
+    "raises": lambda: script_for(
         torch_double("raise ValueError('odd')"),
         verdict=RuntimeFault(error="ValueError", detail="odd"),
     ),
-    "cannot run": lambda: written(torch_double("raise RuntimeError('no device')")),
-    "mutates": lambda: written(
+    "cannot run": lambda: script_for(torch_double("raise RuntimeError('no device')")),
+    "mutates": lambda: script_for(
         torch_double("out = x * 2; x[0, 0] = 5.0; return out"), verdict=failed("input_mutated")
     ),
-    "writes the guard": lambda: written(
+    "writes the guard": lambda: script_for(
         torch_double("out = x * 2; x.as_strided((60,), (1,), x.storage_offset())[40] = 1.0")
         + "    return out\n",
         verdict=failed("out_of_bounds"),
     ),
-    "reads the guard": lambda: written(
+    "reads the guard": lambda: script_for(
         torch_double("return x.as_strided((3, 7), (7, 1), x.storage_offset() + 1) * 2"),
         verdict=failed("out_of_bounds"),
     ),
-    "swallows the guard": lambda: written(
+    "swallows the guard": lambda: script_for(
         torch_double("y = x.as_strided((60,), (1,), x.storage_offset()).nan_to_num(0)")
         + "    return x * 2 + y[40]\n",
         verdict=failed("out_of_bounds"),
     ),
-    "aliases": lambda: written(
+    "aliases": lambda: script_for(
         "def copied(x):\n    return x\n", spec=COPY, verdict=failed("aliased_output")
     ),
-    "depends on poison": lambda: written(
+    "depends on poison": lambda: script_for(
         torch_double("e = torch.empty(1).isnan().float(); return x * 2 + 1 - e"),
         verdict=failed("uninitialized"),
     ),
-    "races": lambda: written(
+    "races": lambda: script_for(
         torch_double("CALLS.append(1); return x * 2 + (len(CALLS) == 9)", "CALLS = []"),
         verdict=failed("nondeterministic"),
     ),
-    "dies": lambda: written(
+    "dies": lambda: script_for(
         torch_double("os.kill(os.getpid(), 11)", "import os"),
         verdict=Crashed(signal=11, detail=""),
     ),
-    "hangs": lambda: written(
+    "hangs": lambda: script_for(
         "def double(x, scale=2.0):\n    while True:\n        pass\n",
         verdict=TimedOut(seconds=1.0),
     ),
-    "strided": lambda: written(
+    "strided": lambda: script_for(
         torch_double("return x * 2 if x.stride() == (1, 3) else x"), layout="transposed"
     ),
-    "offset": lambda: written(
+    "offset": lambda: script_for(
         torch_double("return x * 2 if x.data_ptr() % 16 == 4 else x"), layout="misaligned"
     ),
-    "expanded": lambda: written(
+    "expanded": lambda: script_for(
         torch_double("return x * 2 if 0 in x.stride() else x"),
         layout="expanded",
         recipe="ones",
     ),
-    "packed bfloat16": lambda: written(
+    "packed bfloat16": lambda: script_for(
         torch_double("return x * 2"), dtype="bfloat16", dims=(("M", 20), ("N", 31))
     ),
-    "packed float8": lambda: written(
+    "packed float8": lambda: script_for(
         "def copied(x):\n    return x.clone()\n",
         spec=COPY,
         dtype="float8_e4m3fn",
         dims=(("M", 20), ("N", 31)),
     ),
-    "float8": lambda: written(
+    "float8": lambda: script_for(
         "def copied(x):\n    return x.clone()\n", spec=COPY, dtype="float8_e4m3fn"
     ),
-    "int64": lambda: written("def doubled(x):\n    return x + x\n", spec=INTEGERS),
+    "int64": lambda: script_for("def doubled(x):\n    return x + x\n", spec=INTEGERS),
     **{
         f"{dtype} {recipe} {rows}": functools.partial(
-            written,
+            script_for,
             "def conjugated(z):\n    return z.clone().conj()\n",
             spec=CONJUGATED,
             dtype=dtype,
@@ -259,41 +261,43 @@ SCRIPTS = {
         )
         for dtype, recipe, rows in COMPLEX
     },
-    "wrong conjugate": lambda: written(
+    "wrong conjugate": lambda: script_for(
         "def conjugated(z):\n    return z + 0\n", spec=CONJUGATED, dtype="complex128"
     ),
-    "complex of real": lambda: written(
+    "complex of real": lambda: script_for(
         "import torch\n\n\ndef spectrum(x):\n    return torch.fft.fft(x)\n", spec=SPECTRUM
     ),
-    "specials": lambda: written(torch_double("return x * 2"), recipe="nan_injected"),
-    "swallows nan": lambda: written(
+    "specials": lambda: script_for(torch_double("return x * 2"), recipe="nan_injected"),
+    "swallows nan": lambda: script_for(
         torch_double("return (x * 2).nan_to_num(0.0)"),
         dims=(("M", 30), ("N", 8)),
         recipe="nan_injected",
         verdict=failed("nan"),
     ),
-    "empty": lambda: written(torch_double("return x * 2"), dims=(("M", 0), ("N", 7))),
-    "numpy": lambda: written("import numpy as np\n\n\ndef double(x, scale):\n    return x * 2\n"),
-    "numpy wrong": lambda: written(
+    "empty": lambda: script_for(torch_double("return x * 2"), dims=(("M", 0), ("N", 7))),
+    "numpy": lambda: script_for(
+        "import numpy as np\n\n\ndef double(x, scale):\n    return x * 2\n"
+    ),
+    "numpy wrong": lambda: script_for(
         "import numpy as np\n\n\ndef double(x, scale):\n    return x * 3\n"
     ),
-    "model": lambda: written(
+    "model": lambda: script_for(
         "import torch\n\n\nclass ModelNew(torch.nn.Module):\n"
         "    def __init__(self, scale):\n        super().__init__()\n        self.scale = scale\n\n"
         "    def forward(self, data):\n        return data * self.scale\n"
     ),
-    "other names": lambda: written("def double(a, factor):\n    return a * factor\n"),
-    "sizes by place": lambda: written(
+    "other names": lambda: script_for("def double(a, factor):\n    return a * factor\n"),
+    "sizes by place": lambda: script_for(
         "def sized(*size, pairs, x):\n    pairs[0] + [2]\n    return x.reshape(size) * 2\n",
         spec=SIZED,
     ),
-    "first configuration": lambda: edited(written(TUNED, config=0)),
-    "second configuration": lambda: written(TUNED, config=1),
-    "unmasked": lambda: written(
+    "first configuration": lambda: edited(script_for(TUNED, config=0)),
+    "second configuration": lambda: script_for(TUNED, config=1),
+    "unmasked": lambda: script_for(
         TRITON.replace("LIMIT", "n + BLOCK"), verdict=failed("out_of_bounds")
     ),
-    "triton half": lambda: edited(written(RIGHT, dtype="float16", layout="row_gaps")),
-    "as found": lambda: written(RIGHT),
+    "triton half": lambda: edited(script_for(RIGHT, dtype="float16", layout="row_gaps")),
+    "as found": lambda: script_for(RIGHT),
 }
 
 # Imports torch once and forks for each script, so that many of them are affordable.
@@ -429,7 +433,7 @@ def test_what_a_script_cannot_see_is_not_called_right(ran, name, why):
 
 
 def test_a_script_has_only_the_parts_that_it_needs():
-    plain = written(torch_double("return x * 2"))
+    plain = script_for(torch_double("return x * 2"))
     assert "# <" not in plain
     parts = ("numpy", "zlib", "autotune", "model_called", "stepped", "os.fork", "def repeat")
     for part in (*parts, "offer_small_models"):
@@ -446,7 +450,7 @@ def test_inexact_arithmetic_of_the_interpreter_is_noted(ran):
 @pytest.mark.parametrize(("source", "code"), [(RIGHT, 2), (UNWRITTEN, 1)])
 def test_the_script_runs_as_it_stands(tmp_path, source, code):
     path, temporary = tmp_path / "reproduce.py", tmp_path / "temporary"
-    path.write_text(written(source))
+    path.write_text(script_for(source))
     temporary.mkdir()
     done = subprocess.run(
         [sys.executable, str(path)],
@@ -468,19 +472,19 @@ def test_the_script_runs_as_it_stands(tmp_path, source, code):
 
 def test_a_reader_sees_what_went_in_what_was_expected_and_what_came():
     lines = ("inputs:   x = [1.0]", "expected: [2.0]", "got:      [nan]")
-    head = written(UNWRITTEN, seen=Seen(lines=lines)).splitlines()[:40]
+    head = script_for(UNWRITTEN, seen=Seen(lines=lines)).splitlines()[:40]
     assert [head.index(line) for line in lines] == [5, 6, 7]
     assert "def kernel(x_ptr, out_ptr, scale, n, BLOCK: tl.constexpr):" in head
 
 
 def test_a_long_message_of_a_compiler_is_cut():
-    text = written(RIGHT, verdict=failed("value"), seen=Seen())
-    long = written(RIGHT, verdict=Failed(kind="value", detail="no such thing " * 99))
+    text = script_for(RIGHT, verdict=failed("value"), seen=Seen())
+    long = script_for(RIGHT, verdict=Failed(kind="value", detail="no such thing " * 99))
     assert len(long.splitlines()) - len(text.splitlines()) == 3
 
 
 def test_the_source_goes_in_verbatim_and_readable():
-    text = written(UNWRITTEN)
+    text = script_for(UNWRITTEN)
     assert UNWRITTEN in text
     assert "Verdict: fail value. 5 of 21 elements are wrong" in text
     assert "Only in the last partial tile." in text
@@ -507,11 +511,11 @@ def test_a_source_literal_means_exactly_the_source(source):
 
 
 def test_few_elements_are_written_as_numbers():
-    text = written(RIGHT, recipe="ones", dims=(("M", 1), ("N", 2)))
+    text = script_for(RIGHT, recipe="ones", dims=(("M", 1), ("N", 2)))
     assert "'data': [1.0, 1.0]" in text
 
 
 def test_the_same_finding_gives_the_same_script():
-    assert written(RIGHT, dims=(("M", 20), ("N", 31))) == written(
+    assert script_for(RIGHT, dims=(("M", 20), ("N", 31))) == script_for(
         RIGHT, dims=(("M", 20), ("N", 31))
     )

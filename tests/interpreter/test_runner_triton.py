@@ -42,7 +42,7 @@ def vector(*values):
 
 
 @pytest.fixture
-def seen(runner, monkeypatch):
+def call_source(runner, monkeypatch):
     monkeypatch.setattr(runner, "targets", ("sm_90",))
 
     def call(text, *values, mode="run", config=0):
@@ -53,8 +53,8 @@ def seen(runner, monkeypatch):
     return call
 
 
-def test_a_kernel_runs_in_the_interpreter(seen):
-    observation = seen(source(), *[float(i - 8) for i in range(20)])
+def test_a_kernel_runs_in_the_interpreter(call_source):
+    observation = call_source(source(), *[float(i - 8) for i in range(20)])
     (result,) = observation.results
     assert struct.unpack("<20f", result.data) == (*[0.0] * 9, *[float(i) for i in range(1, 12)])
     assert (result.device, observation.guards_hit) == ("cuda:0", ())
@@ -62,45 +62,45 @@ def test_a_kernel_runs_in_the_interpreter(seen):
     assert (launch.kernel, launch.grid, launch.constants) == ("kernel", (2,), {"BLOCK": 16})
 
 
-def test_a_store_without_a_mask_is_seen_and_not_performed(seen):
-    observation = seen(source(mask="i >= 0"), *[1.0] * 20)
+def test_a_store_without_a_mask_is_seen_and_not_performed(call_source):
+    observation = call_source(source(mask="i >= 0"), *[1.0] * 20)
     (access,) = observation.accesses
     assert (access.buffer, access.element, access.elements) == ("float32[20] #0", 20, 20)
     assert observation.guards_hit == ()
 
 
-def test_a_result_left_on_the_host_says_so(seen):
-    observation = seen(source().replace("return y", "return y.cpu()"), 1.0)
+def test_a_result_left_on_the_host_says_so(call_source):
+    observation = call_source(source().replace("return y", "return y.cpu()"), 1.0)
     assert observation.results[0].device == "cpu"
 
 
-def test_an_autotuned_kernel_takes_the_configuration_that_the_judge_names(seen):
+def test_an_autotuned_kernel_takes_the_configuration_that_the_judge_names(call_source):
     configs = '@triton.autotune([triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 32})], ["n"])'
     for config, size in ((0, 8), (1, 32), (2, 8)):
-        observation = seen(source(decorator=configs, block=""), 1.0, config=config)
+        observation = call_source(source(decorator=configs, block=""), 1.0, config=config)
         assert {(x.constants["BLOCK"], x.configs) for x in observation.launches} == {(size, 2)}
 
 
-def test_an_unknown_operation_is_raised_in_the_interpreter(seen):
-    observation = seen(source("tl.no_such_thing(v)"), 1.0)
+def test_an_unknown_operation_is_raised_in_the_interpreter(call_source):
+    observation = call_source(source("tl.no_such_thing(v)"), 1.0)
     assert (observation.ended, observation.error) == ("raised", "AttributeError")
     assert "no_such_thing" in observation.message
 
 
-def test_a_kernel_is_compiled_for_the_target_without_a_device(seen):
-    observation = seen(source(), 1.0, mode="compile")
+def test_a_kernel_is_compiled_for_the_target_without_a_device(call_source):
+    observation = call_source(source(), 1.0, mode="compile")
     assert (observation.ended, observation.results) == ("returned", ())
     (binary,) = observation.binaries
     assert (binary.kernel, binary.target, binary.ok) == ("kernel", "sm_90", True)
 
 
-def test_a_source_without_triton_is_not_compiled_without_a_device(seen):
-    observation = seen("def f(x): return x", 1.0, mode="compile")
+def test_a_source_without_triton_is_not_compiled_without_a_device(call_source):
+    observation = call_source("def f(x): return x", 1.0, mode="compile")
     assert observation.ended == "unsupported"
     assert observation.message == "only Triton compiles without running: torch"
 
 
-def test_an_unknown_operation_does_not_compile(seen):
-    observation = seen(source("tl.no_such_thing(v)"), 1.0, mode="compile")
+def test_an_unknown_operation_does_not_compile(call_source):
+    observation = call_source(source("tl.no_such_thing(v)"), 1.0, mode="compile")
     assert (observation.ended, observation.error) == ("compile_failed", "CompilationError")
     assert "no_such_thing" in observation.message

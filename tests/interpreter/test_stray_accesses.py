@@ -4,7 +4,7 @@ import struct
 import textwrap
 
 import pytest
-from candidates_for_tests import HEAD, called, floats, opened
+from candidates_for_tests import HEAD, call_once, floats, opened
 
 from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.observation import Access
@@ -32,9 +32,9 @@ def kernel(
 
 
 @pytest.fixture
-def seen(runner):
+def call_source(runner):
     def call(text, *values):
-        observation = called(runner, text, *(values or (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)))
+        observation = call_once(runner, text, *(values or (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)))
         assert observation.ended == "returned", observation.message
         return observation
 
@@ -47,9 +47,9 @@ def line_of(text, what):
     return next(n for n, line in enumerate(lines, 1) if what in line)
 
 
-def test_a_load_beyond_is_noted_with_its_place_and_gives_nan(seen):
+def test_a_load_beyond_is_noted_with_its_place_and_gives_nan(call_source):
     text = kernel(load="v = tl.load(x + i + 1, mask=i < n)")
-    observation = seen(text)
+    observation = call_source(text)
     assert observation.accesses == (
         Access(
             kernel="k",
@@ -64,25 +64,25 @@ def test_a_load_beyond_is_noted_with_its_place_and_gives_nan(seen):
     assert floats(observation)[:5] == [3.0, 4.0, 5.0, 6.0, 7.0]
 
 
-def test_a_load_before_is_noted_with_a_negative_element(seen):
-    (access,) = seen(kernel(load="v = tl.load(x + i - 2, mask=i < n)")).accesses
+def test_a_load_before_is_noted_with_a_negative_element(call_source):
+    (access,) = call_source(kernel(load="v = tl.load(x + i - 2, mask=i < n)")).accesses
     assert (access.element, access.program) == (-2, (0, 0, 0))
 
 
 @pytest.mark.parametrize(
     "allocate", ["torch.empty_like(x)", "torch.zeros_like(x)", "x.clone()", "x * 2", "x.cumsum(0)"]
 )
-def test_a_store_beyond_any_tensor_is_noted_and_not_performed(seen, allocate):
-    observation = seen(kernel(store="tl.store(y + i, v + 1)", allocate=allocate))
+def test_a_store_beyond_any_tensor_is_noted_and_not_performed(call_source, allocate):
+    observation = call_source(kernel(store="tl.store(y + i, v + 1)", allocate=allocate))
     (access,) = observation.accesses
     assert (access.write, access.element, access.elements) == (True, 6, 6)
     assert floats(observation) == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
     assert observation.guards_hit == ()
 
 
-def test_addresses_where_no_memory_is_do_not_end_the_process(seen):
+def test_addresses_where_no_memory_is_do_not_end_the_process(call_source):
     far = "v = tl.load(x + i.to(tl.int64) * 2**40, mask=i < n)"
-    observation = seen(kernel(load=far, store="tl.store(y + i.to(tl.int64) * 2**41, v)"))
+    observation = call_source(kernel(load=far, store="tl.store(y + i.to(tl.int64) * 2**41, v)"))
     assert [a.write for a in observation.accesses] == [False, True]
 
 
@@ -95,26 +95,26 @@ def test_addresses_where_no_memory_is_do_not_end_the_process(seen):
         "tl.atomic_cas((y + i).to(tl.pointer_type(tl.int32), bitcast=True), i, i)",
     ],
 )
-def test_an_atomic_operation_beyond_is_noted(seen, operation):
-    (access,) = seen(kernel(store=operation, allocate="torch.zeros_like(x)")).accesses
+def test_an_atomic_operation_beyond_is_noted(call_source, operation):
+    (access,) = call_source(kernel(store=operation, allocate="torch.zeros_like(x)")).accesses
     assert (access.write, access.element) == (True, 6)
 
 
-def test_a_block_that_is_not_checked_along_its_end_is_noted(seen):
+def test_a_block_that_is_not_checked_along_its_end_is_noted(call_source):
     block = (
         "p = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * B,), (B,), (0,)); "
         "v = tl.load(p{check})"
     )
-    unchecked = seen(kernel(load=block.format(check="")))
+    unchecked = call_source(kernel(load=block.format(check="")))
     assert [a.element for a in unchecked.accesses] == [6]
-    assert seen(kernel(load=block.format(check=", boundary_check=(0,)"))).accesses == ()
+    assert call_source(kernel(load=block.format(check=", boundary_check=(0,)"))).accesses == ()
 
 
-def test_the_line_is_that_of_the_helper_that_loads(seen):
+def test_the_line_is_that_of_the_helper_that_loads(call_source):
     text = kernel(load="v = get(x, i)") + (
         "\n@triton.jit\ndef get(p, at):\n    return tl.load(p + at + 1)\n"
     )
-    (access,) = seen(text).accesses
+    (access,) = call_source(text).accesses
     assert (access.kernel, access.line) == ("k", line_of(text, "return tl.load"))
 
 
@@ -253,8 +253,8 @@ def f(x):
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_what_stays_in_its_memory_is_never_noted(seen, name):
-    assert seen(CLEAN[name]).accesses == ()
+def test_what_stays_in_its_memory_is_never_noted(call_source, name):
+    assert call_source(CLEAN[name]).accesses == ()
 
 
 def strided(*values):

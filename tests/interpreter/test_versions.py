@@ -34,7 +34,7 @@ def python(*command, path=(), **environment):
 
 
 @pytest.fixture(scope="module")
-def found():
+def patches():
     done = python(HERE / "patches_child.py")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -55,12 +55,12 @@ def found():
         "not lent",
     ],
 )
-def test_every_patch_is_in_force(found, what):
-    assert found[what] == []
+def test_every_patch_is_in_force(patches, what):
+    assert patches[what] == []
 
 
 @pytest.mark.slow
-def test_the_language_is_replaced_while_interpreting(found):
+def test_the_language_is_replaced_while_interpreting(patches):
     names = {
         "range",
         "static_range",
@@ -70,7 +70,7 @@ def test_the_language_is_replaced_while_interpreting(found):
         "__index__",
         "__bool__",
     }
-    assert names <= set(found["replaced while interpreting"])
+    assert names <= set(patches["replaced while interpreting"])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def told():
+def refusals():
     changes = {**CHANGES, "nothing": "pass", "nothing, but newer": NEWER}
     done = python("-c", PROGRAM, json.dumps(changes), TRITON_INTERPRET="1")
     assert done.returncode == 0, done.stderr
@@ -159,22 +159,22 @@ def told():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", CHANGES)
-def test_an_interpreter_that_changed_is_refused_with_one_line(told, what):
-    (line,) = told[what].splitlines()
+def test_an_interpreter_that_changed_is_refused_with_one_line(refusals, what):
+    (line,) = refusals[what].splitlines()
     assert what in line
 
 
 @pytest.mark.slow
-def test_the_line_names_the_versions(told):
-    line = told["its builder has no create_select"]
+def test_the_line_names_the_versions(refusals):
+    line = refusals["its builder has no create_select"]
     installed = importlib.metadata.version("triton")
     assert line.startswith(f"kernels run without a GPU with Triton 3.6 to 3.9, this is {installed}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["nothing", "nothing, but newer"])
-def test_a_version_that_changes_nothing_is_interpreted(told, what):
-    assert told[what] is None
+def test_a_version_that_changes_nothing_is_interpreted(refusals, what):
+    assert refusals[what] is None
 
 
 # What a later Triton may be: some of its interpreter is gone, or all, without which Triton itself

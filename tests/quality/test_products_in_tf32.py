@@ -147,7 +147,7 @@ def changed(name, *parts):
     return source
 
 
-def judged(verdict_on, name, source, **plan):
+def word_on(verdict_on, name, source, **plan):
     task = f"kernelbenchx/{name}"
     candidate = read_candidate(source, f"{name}.py", task_names=(name,), task=name)
     return verdict_on(task, candidate, Plan(compile=False, **plan)).word
@@ -159,7 +159,7 @@ def judged(verdict_on, name, source, **plan):
 def test_tf32_passes(verdict_on, name, way):
     source = changed(name, *RIGHT[way])
     if way == "cut off" or source != changed(name):
-        assert judged(verdict_on, name, source, cases=24, promises=True) == "pass"
+        assert word_on(verdict_on, name, source, cases=24, promises=True) == "pass"
 
 
 @pytest.mark.slow
@@ -167,14 +167,14 @@ def test_tf32_passes(verdict_on, name, way):
 def test_a_mistake_beside_tf32_is_found(verdict_on, name, mistake):
     source = changed(name, *WRONG[name][mistake])
     assert source != changed(name)
-    assert judged(verdict_on, name, source, cases=16, promises=True) == "fail"
+    assert word_on(verdict_on, name, source, cases=16, promises=True) == "fail"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TORCH)
 def test_a_policy_without_tf32_holds_products_to_float32(verdict_on, name):
     strict = partial(verdict_on, cache=ExpectationCache(Policy(tf32=False)))
-    assert judged(strict, name, changed(name), cases=8) == "fail"
+    assert word_on(strict, name, changed(name), cases=8) == "fail"
 
 
 @pytest.mark.slow
@@ -182,4 +182,4 @@ def test_a_policy_without_tf32_holds_products_to_float32(verdict_on, name):
 def test_a_triton_kernel_in_tf32_passes_only_with_all_singular_values(verdict_on, last, verdict):
     source = TRITON.replace("s_ptr + k, mask=k < K", f"s_ptr + k, mask=k < {last}")
     plan = {"cases": 10, "dtypes": ("float32",)}
-    assert judged(verdict_on, "fused_svd_reconstruct", source, **plan) == verdict
+    assert word_on(verdict_on, "fused_svd_reconstruct", source, **plan) == verdict

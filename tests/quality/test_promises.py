@@ -22,7 +22,7 @@ from kerneltruth.tasks.sentences import QUOTED
 MOST = 40
 
 
-def judged(task, *, seed, device):
+def cases_of_run(task, *, seed, device):
     """The cases that `run` judges of a task, if each of them can be."""
     plan = Plan(seed=seed, cases=CASES, promises=True)
     published = published_case(task, seed=seed, device=device)
@@ -34,7 +34,7 @@ def judged(task, *, seed, device):
 def test_every_promise_is_tried():
     untried = {}
     for key, task in TASKS.items():
-        cases = judged(task, seed=0, device="cuda")
+        cases = cases_of_run(task, seed=0, device="cuda")
         promises = promises_of(task)
         assert promises, key
         assert len(cases) <= MOST, key
@@ -46,7 +46,7 @@ def test_every_promise_is_tried():
 def test_what_a_promised_case_departs_in_decides():
     for key, task in TASKS.items():
         decides = {d.key: d.promised for d in obligations_of(task)}
-        published, *cases = judged(task, seed=0, device="cpu")
+        published, *cases = cases_of_run(task, seed=0, device="cpu")
         departing = {d for c in cases if c.domain == "core" for d in departures(task, c, published)}
         assert [d for d in departing if not decides.get(d.key, d.promised)] == [], key
 
@@ -111,7 +111,9 @@ def test_broadcasting_is_beyond_the_core_where_no_sentence_promises_it():
         published = published_case(task, seed=0, device="cpu")
         (departure,) = departures(task, published.with_attributes(**form), published)
         assert departure.key == ("shapes" if said else "shapes.beyond")
-        beyond = [c for c in judged(task, seed=0, device="cpu") if not task.is_core(c.settings)]
+        beyond = [
+            c for c in cases_of_run(task, seed=0, device="cpu") if not task.is_core(c.settings)
+        ]
         assert bool(beyond) == ("shapes.beyond" in {d.key for d in obligations_of(task)}), key
 
 

@@ -271,7 +271,7 @@ def explained(evaluator):
 
 
 @pytest.fixture
-def judged(explained):
+def judge(explained):
     return lambda task, change: explained(task, with_definitions(change))
 
 
@@ -279,9 +279,9 @@ def judged(explained):
 @pytest.mark.parametrize(
     ("task", "name"), [(task, name) for task, faults in FAULTS.items() for name in faults]
 )
-def test_a_changed_rule_is_named(judged, task, name):
+def test_a_changed_rule_is_named(judge, task, name):
     rule, change = FAULTS[task][name]
-    attempt = judged(task, change)
+    attempt = judge(task, change)
     assert isinstance(attempt.verdict, Failed)
     assert attempt.quantization is not None, attempt.explanation
     assert attempt.quantization.rule == rule
@@ -374,8 +374,8 @@ OTHERS = {
 @pytest.mark.parametrize(
     ("task", "name"), [(task, name) for task, faults in OTHERS.items() for name in faults]
 )
-def test_no_rule_is_named_for_another_fault(judged, task, name):
-    attempt = judged(task, OTHERS[task][name])
+def test_no_rule_is_named_for_another_fault(judge, task, name):
+    attempt = judge(task, OTHERS[task][name])
     assert isinstance(attempt.verdict, Failed)
     assert attempt.explanation
     assert attempt.quantization is None
@@ -400,8 +400,8 @@ ADMITTED = {
 
 @pytest.mark.sampled(by=lambda task, name: [task, name])
 @pytest.mark.parametrize(("task", "name"), ADMITTED)
-def test_a_right_kernel_is_clean(judged, task, name):
-    attempt = judged(task, ADMITTED[task, name])
+def test_a_right_kernel_is_clean(judge, task, name):
+    attempt = judge(task, ADMITTED[task, name])
     assert isinstance(attempt.verdict, Passed), attempt.explanation
     assert attempt.quantization is None
 

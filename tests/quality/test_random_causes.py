@@ -104,11 +104,11 @@ def test_a_right_one_is_clean(attempt, seed):
 @pytest.mark.slow
 def test_the_sentence_shows_a_wrong_element_and_where_they_are(attempt):
     effort = DiagnosisEffort(evaluations=9, seconds=9.0)
-    told = attempt(dropout(scale="2.0"), effort=effort).explanation
-    assert "which is not an accepted answer." in told
-    assert "Elements neither kept nor dropped: " in told
-    told = attempt(dropout(mask="(i < n) & (i < n // 64 * 64)"), effort=effort).explanation
-    assert "wrong only in the last partial tile of size 64" in told
+    explanation = attempt(dropout(scale="2.0"), effort=effort).explanation
+    assert "which is not an accepted answer." in explanation
+    assert "Elements neither kept nor dropped: " in explanation
+    explanation = attempt(dropout(mask="(i < n) & (i < n // 64 * 64)"), effort=effort).explanation
+    assert "wrong only in the last partial tile of size 64" in explanation
 
 
 def test_the_sentence_names_every_broken_claim(attempt):

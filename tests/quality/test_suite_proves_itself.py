@@ -191,8 +191,8 @@ def test_arguments_are_called_as_published():
 def test_every_strategy_that_can_has_a_case():
     def without_a_case(task):
         some = any(len(a.values) > 1 for a in task.attributes)
-        asked = {"default", "boundary"} | ({"attributes"} if some else set())
-        return asked - {case.strategy for case in generate(task, seed=0, count=40)}
+        strategies = {"default", "boundary"} | ({"attributes"} if some else set())
+        return strategies - {case.strategy for case in generate(task, seed=0, count=40)}
 
     assert every_task(without_a_case) == {}
 

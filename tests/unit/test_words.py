@@ -54,5 +54,17 @@ def test_plain_sentences_and_questions_pass(text):
     assert faults(text) == []
 
 
+@pytest.mark.parametrize(
+    "text", ["def judged(task): ...\n", "class _Gone:\n    ...\n", "told = 1\n"]
+)
+def test_what_a_module_of_tests_uses_has_no_vague_name(text):
+    assert len(faults(text, "tests/unit/test_some.py")) == 1
+
+
+@pytest.mark.parametrize("text", ["def test_x():\n    found = 1\n", "def normalized(x): ...\n"])
+def test_values_of_one_test_and_transformed_tensors_may_have_participles(text):
+    assert faults(text, "tests/unit/test_some.py") == []
+
+
 def test_code_within_a_document_is_not_prose():
     assert faults("Fine.\n\n```\nWhose work it is\n```\n", "docs/some.md") == []

@@ -178,14 +178,7 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
         UserError: an unknown strategy, or none of the dtypes is the task's.
     """
     names = strategies_of(strategies)
-    wanted = None if dtypes is None else set(dtypes)
-    known = dtypes_of(task, domain)
-    main = tuple(d for d in task.dtypes if d in known and (wanted is None or d in wanted))
-    more = tuple(d for d in known if d not in task.dtypes and (wanted is None or d in wanted))
-    if not main and not more:
-        raise UserError(
-            f"{task.name} has none of the dtypes {sorted(wanted or ())}; it has {', '.join(known)}"
-        )
+    main, more = _dtypes_to_try(task, domain, dtypes)
     kind: Device = "cpu" if device == "cpu" else "cuda"
     axes = shapes.axes(task, kind)
     scene = Scene(
@@ -200,6 +193,21 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
         thresholds=tuple(thresholds),
     )
     return Cases(scene, names, count, only_core=domain == "core")
+
+
+def _dtypes_to_try(
+    task: Task, domain: Domain, restriction: Sequence[str] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return those of the task's main and of its further dtypes that cases may have."""
+    known = dtypes_of(task, domain)
+    tried = {d for d in known if restriction is None or d in restriction}
+    if not tried:
+        raise UserError(
+            f"{task.name} has none of the dtypes {sorted({*(restriction or ())})}; "
+            f"it has {', '.join(known)}"
+        )
+    further = (d for d in known if d not in task.dtypes)
+    return tuple(d for d in task.dtypes if d in tried), tuple(d for d in further if d in tried)
 
 
 def dtypes_of(task: Task, domain: Domain) -> tuple[str, ...]:

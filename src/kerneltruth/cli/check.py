@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -14,7 +14,7 @@ from kerneltruth.report import exit_codes
 from kerneltruth.runner.packages import names_module
 
 if TYPE_CHECKING:
-    from kerneltruth.engine.requests import ChecksRequest
+    from kerneltruth.engine.requests import CheckRequest
 
 Paths = Annotated[
     list[Path],
@@ -70,23 +70,9 @@ def check(
 ) -> None:
     """Judge kernel files: one, or several in one run."""
     given = locals()
-    from kerneltruth.engine.requests import CheckRequest, ChecksRequest
-
-    file, *others = paths
-    several = bool(others) or (file.is_dir() and not names_module(entry))
-    source = options.GivenSource(file=file, entry=entry)
-    if not several:
-        source = options.given_source(file, entry)
-    request = options.request(
-        CheckRequest,
-        given,
-        file=source.file,
-        source=source.source,
-        entry=source.entry,
-        seed=options.settled_seed(seed, out),
-    )
-    if several:
-        _check_several(ChecksRequest(paths=tuple(paths), each=request), given)
+    if len(paths) > 1 or (paths[0].is_dir() and not names_module(entry)):
+        _check_several(paths, given)
+    request = _request(options.given_source(paths[0], entry), given)
     from kerneltruth.engine.start import run
     from kerneltruth.report.junit_entries import of_check
     from kerneltruth.report.verdict_view import check_view
@@ -97,12 +83,29 @@ def check(
     raise typer.Exit(exit_codes.of_check(document.verdict))
 
 
-def _check_several(request: ChecksRequest, given: Mapping[str, Any]) -> NoReturn:
+def _request(source: options.GivenSource, given: Mapping[str, Any]) -> CheckRequest:
+    """Return the request to judge a source with the options given."""
+    from kerneltruth.engine.requests import CheckRequest
+
+    return options.request(
+        CheckRequest,
+        given,
+        file=source.file,
+        source=source.source,
+        entry=source.entry,
+        seed=options.settled_seed(given["seed"], given["out"]),
+    )
+
+
+def _check_several(paths: Sequence[Path], given: Mapping[str, Any]) -> NoReturn:
+    from kerneltruth.engine.requests import ChecksRequest
     from kerneltruth.engine.start import run
     from kerneltruth.report.junit_entries import of_checks
     from kerneltruth.report.verdict_view import counts_view, file_view
 
     as_json = given["as_json"]
+    each = _request(options.GivenSource(file=paths[0], entry=given["entry"]), given)
+    request = ChecksRequest(paths=tuple(paths), each=each)
     document = options.follow(
         run(request), quiet=as_json, view=lambda file: file_view(file.path, file.ended)
     )

@@ -276,8 +276,6 @@ def chosen_suite(
     stated = None if suite in (None, DEFAULT_SUITE) else f"--suite {suite}"
     other = stated or next((f"--{name} {file}" for name, file in others), None)
     if other is not None:
-        from kerneltruth.errors import UserError
-
         raise UserError(f"--{option} {path}: it is a suite of its own; leave out {other}")
     return f"{option}:{path}"
 

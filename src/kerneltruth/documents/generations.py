@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
 from kerneltruth import __version__
 from kerneltruth.documents.lines import PublishedVerdict, SpentRecord
-from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
+from kerneltruth.documents.model import SCHEMA, Json, Model, Number, Stored
 from kerneltruth.documents.runs import NotRead
-
-# Any JSON that an endpoint accepts.
-RequestField = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 
 class UnansweredChain(Model, frozen=True, kw_only=True):
@@ -109,7 +106,7 @@ class SamplingRecord(Model, frozen=True, kw_only=True):
 
     temperature: Number | None
     reply_tokens: int
-    body: dict[str, RequestField]
+    body: dict[str, Json]
 
 
 class PromptsRecord(Model, frozen=True, kw_only=True):

@@ -26,7 +26,6 @@ VALUES, VALUES_OF_RUN = 200 * 2**20, 80 * 2**20
 CONTAINER, ITEM = 200, 64
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 T = TypeVar("T")
 # Turns a document of one schema into one of the next.
 Update = Callable[[dict[str, object]], dict[str, object]]
@@ -37,6 +36,7 @@ UPDATES: dict[int, Update] = {
 
 if TYPE_CHECKING:
     Number = float
+    Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 else:
 
     class _AnyNumber(type):
@@ -45,6 +45,24 @@ else:
 
     class Number(metaclass=_AnyNumber):
         """A float that may be NaN or infinite. Values are plain floats: this only names them."""
+
+    class _AnyJson(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            waiting = [value]
+            while waiting:
+                match waiting.pop():
+                    case list(items):
+                        waiting += items
+                    case dict(fields) if all(isinstance(name, str) for name in fields):
+                        waiting += fields.values()
+                    case None | str() | int() | float():
+                        pass
+                    case _:
+                        return False
+            return True
+
+    class Json(metaclass=_AnyJson):
+        """Any of JSON's own types, to any depth: msgspec has no type that contains itself."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +86,7 @@ def model_of(kind: type[T], value: object, /, **fields: object) -> T:
         names = kind.__struct_fields__  # type: ignore[attr-defined]
         own = {name: getattr(value, name) for name in names if hasattr(value, name)}
         value = SimpleNamespace(**own | fields)
-    return msgspec.convert(value, kind, from_attributes=True, dec_hook=_read_number)
+    return msgspec.convert(value, kind, from_attributes=True, dec_hook=_read_special)
 
 
 def parse(kind: type[T], data: object) -> T:
@@ -79,7 +97,7 @@ def parse(kind: type[T], data: object) -> T:
             where.
     """
     try:
-        return msgspec.convert(data, kind, dec_hook=_read_number)
+        return msgspec.convert(data, kind, dec_hook=_read_special)
     except (msgspec.ValidationError, ValueError, InternalError) as error:
         # The name of a key may hold line breaks.
         reason = " ".join(str(error).split())
@@ -185,8 +203,8 @@ def _as_builtin(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _read_number(kind: type, value: object) -> object:
-    if isinstance(value, str):
+def _read_special(kind: type, value: object) -> object:
+    if kind is Number and isinstance(value, str):
         if value not in NON_FINITE:
             raise ValueError(f"Expected a number, got {value!r:.40}")
         return NON_FINITE[value]

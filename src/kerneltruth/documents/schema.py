@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from kerneltruth.documents.exports import ExportDocument, ExportedFinding
 from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
-from kerneltruth.documents.model import Number
+from kerneltruth.documents.model import Json, Number
 from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.stored import Finding, Manifest
@@ -56,11 +57,23 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "doctor": DoctorDocument,
 }
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+_JSON_REF = {"$ref": "#/$defs/Json"}
+_JSON = {
+    "title": "Json",
+    "description": "Any of JSON's own types, to any depth.",
+    "anyOf": [
+        {"type": ["null", "boolean", "number", "string"]},
+        {"type": "array", "items": _JSON_REF},
+        {"type": "object", "additionalProperties": _JSON_REF},
+    ],
+}
 
 
 def schema(name: str) -> str:
     """Return the JSON Schema of a document, as its file holds it."""
-    found = msgspec.json.schema(DOCUMENTS[name], schema_hook=_of_number)
+    found = msgspec.json.schema(DOCUMENTS[name], schema_hook=_of_special)
+    if _JSON_REF in _parts(found):
+        found["$defs"]["Json"] = _JSON
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps({**head, **_in_order(found)}, indent=1) + "\n"
 
@@ -77,10 +90,17 @@ def write(folder: Path) -> None:
         file_of(folder, name).write_text(schema(name), "utf-8")
 
 
-def _of_number(kind: type) -> dict[str, object]:
-    if kind is not Number:
+def _of_special(kind: type) -> dict[str, object]:
+    if kind not in (Number, Json):
         raise NotImplementedError(kind)
-    return dict(_NUMBER)
+    return dict(_NUMBER if kind is Number else _JSON_REF)
+
+
+def _parts(schema: object) -> Iterator[object]:
+    yield schema
+    if isinstance(schema, dict | list):
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            yield from _parts(part)
 
 
 def _in_order(part: object) -> Any:

@@ -28,7 +28,7 @@ from kerneltruth.explain.localize.evidence import FailureEvidence, Values, sibli
 from kerneltruth.explain.localize.sentences import localize
 from kerneltruth.explain.localize.when import threshold
 from kerneltruth.explain.minimize.cases import domain, minimize_case
-from kerneltruth.explain.minimize.search import MinimizeBudget
+from kerneltruth.explain.minimize.search import MinimizeBudget, Shrunk
 from kerneltruth.explain.shown import shown
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.claims import claims_in_words
@@ -96,29 +96,17 @@ def diagnose(
     The failure is as the session's probes refined it; `others` are judgements of other cases.
     """
     inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
-    fault: tuple[str, tuple[str, ...]] = (_message(failure), (failure.verdict.word,))
+    explanation = _message(failure)
+    tags: tuple[str, ...] = (failure.verdict.word,)
     if not _can_be_repeated(failure.verdict, session, effort):
-        return Diagnosis(minimal=failure.case, explanation=fault[0], tags=fault[1], evaluations=0)
+        return Diagnosis(minimal=failure.case, explanation=explanation, tags=tags, evaluations=0)
     quantization = departed_rule(inquiry, others)
     repeated = inquiry.ask(failure.case)
-    shrunk = minimize_case(
-        inquiry.failure.case,
-        inquiry.session.task,
-        inquiry.fails,
-        literalize=lambda case: _literal(inquiry.session, case),
-        budget=MinimizeBudget(
-            evaluations=effort.evaluations,
-            seconds=max(inquiry.until - time.monotonic(), 0.0),
-            clock=time.monotonic,
-            first_s=effort.first_s,
-        ),
-        blocks=sorted(inquiry.session.launches.blocks),
-    )
+    shrunk = _shrink(inquiry, effort)
     if isinstance(failure.verdict, Failed) and repeated is not None:
         drawn = next((c for c in reversed(shrunk.trail) if not c.literals), failure.case)
         inquiry.ask_relatives(drawn)
-        fault = _explain(inquiry, *repeated, others)
-    explanation, tags = fault
+        explanation, tags = _explain(inquiry, *repeated, others)
     said = "" if quantization is None else quantization.sentence
     explanation = " ".join(filter(None, (explanation, said, configurations(inquiry))))
     smallest = inquiry.ask(shrunk.value)
@@ -130,6 +118,24 @@ def diagnose(
         evaluations=shrunk.evaluations,
         error_map=None if repeated is None else _map(session, *repeated),
         quantization=quantization,
+    )
+
+
+def _shrink(inquiry: Inquiry, effort: DiagnosisEffort) -> Shrunk[Case]:
+    """Look for the smallest case that fails alike, in what is left of the effort."""
+    session = inquiry.session
+    return minimize_case(
+        inquiry.failure.case,
+        session.task,
+        inquiry.fails,
+        literalize=lambda case: _literal(session, case),
+        budget=MinimizeBudget(
+            evaluations=effort.evaluations,
+            seconds=max(inquiry.until - time.monotonic(), 0.0),
+            clock=time.monotonic,
+            first_s=effort.first_s,
+        ),
+        blocks=sorted(session.launches.blocks),
     )
 
 

@@ -33,36 +33,17 @@ def check_view(document: CheckDocument) -> RenderableType:
     """Show the verdict first, then its evidence."""
     table = pairs()
     _verdict(table, document)
-    if document.detail:
-        table.add_row("", document.detail.strip())
-    if document.failing_summary:
-        table.add_row("on", f"{document.failing_summary} ({document.domain} domain)")
-    if document.explanation and document.explanation != document.detail:
-        table.add_row("because", document.explanation.strip())
-    _smallest(table, document)
+    _failure(table, document)
     _contract(table, document)
-    table.add_row("task", document.task)
-    if document.also_in:
-        others = ", ".join(document.also_in)
-        table.add_row("", f"this name also means {others}; choose with --task")
+    _task(table, document)
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
     _profile(table, {k: e for k, e in document.profile.items() if k != "kernel"})
     _work(table, document)
     _second_round(table, document)
     _declined(table, document.declined)
     _noted(table, document)
-    for reason, count in document.void.items():
-        table.add_row("void", f"{count}: {reason}")
-    for reason, count in (*document.unrefereeable.items(), *document.skipped.items()):
-        table.add_row("not judged", f"{count}: {reason}")
-    if document.worst_ratio is not None and document.verdict == "pass":
-        table.add_row("margin", f"largest error is {document.worst_ratio:.2f} of its bound")
-    if document.score is not None:
-        table.add_row("score", f"{document.score:.3f}")
-    if document.binaries:
-        built = sum(b.ok for b in document.binaries)
-        targets = ", ".join(sorted({b.target for b in document.binaries}))
-        table.add_row("compiled", f"{built} specializations for {targets}")
+    _not_judged(table, document)
+    _figures(table, document)
     if document.finding:
         table.add_row("finding", document.finding)
     table.add_row("took", f"{document.seconds:.1f} s, seed {document.seed}")
@@ -122,6 +103,43 @@ def _verdict(table: Table, document: CheckDocument) -> None:
     if document.torch_only:
         verdict += f", {PLAIN_TORCH}"
     table.add_row("verdict", Text(verdict, style=_STYLES.get(document.verdict, "bold red")))
+
+
+def _failure(table: Table, document: CheckDocument) -> None:
+    """Say what is wrong, on which case, why, and on which smallest case."""
+    if document.detail:
+        table.add_row("", document.detail.strip())
+    if document.failing_summary:
+        table.add_row("on", f"{document.failing_summary} ({document.domain} domain)")
+    if document.explanation and document.explanation != document.detail:
+        table.add_row("because", document.explanation.strip())
+    _smallest(table, document)
+
+
+def _task(table: Table, document: CheckDocument) -> None:
+    table.add_row("task", document.task)
+    if document.also_in:
+        others = ", ".join(document.also_in)
+        table.add_row("", f"this name also means {others}; choose with --task")
+
+
+def _not_judged(table: Table, document: CheckDocument) -> None:
+    """Count the cases that say nothing of the kernel, by reason."""
+    for reason, count in document.void.items():
+        table.add_row("void", f"{count}: {reason}")
+    for reason, count in (*document.unrefereeable.items(), *document.skipped.items()):
+        table.add_row("not judged", f"{count}: {reason}")
+
+
+def _figures(table: Table, document: CheckDocument) -> None:
+    if document.worst_ratio is not None and document.verdict == "pass":
+        table.add_row("margin", f"largest error is {document.worst_ratio:.2f} of its bound")
+    if document.score is not None:
+        table.add_row("score", f"{document.score:.3f}")
+    if document.binaries:
+        built = sum(b.ok for b in document.binaries)
+        targets = ", ".join(sorted({b.target for b in document.binaries}))
+        table.add_row("compiled", f"{built} specializations for {targets}")
 
 
 def _contract(table: Table, document: CheckDocument) -> None:

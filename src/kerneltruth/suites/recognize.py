@@ -33,9 +33,7 @@ def recognize(
 ) -> tuple[Candidate, Task]:
     """Return the candidate in a file and its task: by name, else by entry.
 
-    Tasks of the suite `core` come first.
-
-    A function of any name will do for a task of a user's own file, if it is the only public one.
+    Where several tasks have such an entry, that of the suite `core` comes first.
 
     Args:
         file: of the candidate.
@@ -64,15 +62,20 @@ def recognize(
         name = _task_of_file(file, suite)
     task = find(name, suite)
     if takes_any_name(suite):
-        found = for_own(text, str(file), task.entry, entry)
-        _check_parameters(found, task)
-        return found, task
-    # A task name given by the user may be the function's name in another benchmark's file.
-    short_name = name.rpartition("/")[2]
-    candidate = read_candidate(
-        text, str(file), task_names=(short_name,), task=short_name, entry=entry or task.entry
-    )
+        candidate = for_own(text, str(file), task.entry, entry)
+        _check_parameters(candidate, task)
+    else:
+        candidate = _read_named(text, file, name, entry or task.entry)
     return candidate, task
+
+
+def _read_named(text: str, file: Path, task: str, entry: str) -> Candidate:
+    """Return the candidate for the task of that name.
+
+    A task name given by the user may be the function's name in another benchmark's file.
+    """
+    short_name = task.rpartition("/")[2]
+    return read_candidate(text, str(file), task_names=(short_name,), task=short_name, entry=entry)
 
 
 def for_own(source: str, path: str, named: str, entry: str | None = None) -> Candidate:

@@ -43,7 +43,7 @@ def frame(data):
 
 
 @pytest.fixture(scope="module")
-def found(data):
+def table(data):
     return deviance_of(data, **QUICK)
 
 
@@ -56,12 +56,12 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("model", FORMULAS)
-def test_each_model_is_statsmodels_fit_of_single_answers(found, frame, model):
+def test_each_model_is_statsmodels_fit_of_single_answers(table, frame, model):
     theirs = smf.glm(FORMULAS[model], frame, family=sm.families.Binomial()).fit()
-    term = next(t for t in found.terms if t.model == model)
+    term = next(t for t in table.terms if t.model == model)
     assert term.df == theirs.df_model
     assert term.deviance == pytest.approx(theirs.deviance, rel=1e-8)
-    assert found.null_deviance == pytest.approx(theirs.null_deviance, rel=1e-8)
+    assert table.null_deviance == pytest.approx(theirs.null_deviance, rel=1e-8)
     assert term.explained == pytest.approx(1 - theirs.deviance / theirs.null_deviance)
     assert term.mcfadden == pytest.approx(theirs.pseudo_rsquared(kind="mcf"))
     assert term.mcfadden_adjusted == pytest.approx(1 - (theirs.llf - term.df) / theirs.llnull)
@@ -73,41 +73,41 @@ def test_each_model_is_statsmodels_fit_of_single_answers(found, frame, model):
     assert term.p_likelihood == pytest.approx(chi2.sf(drop, theirs.df_model))
 
 
-def test_the_explained_share_of_a_category_has_its_closed_form(found, frame):
+def test_the_explained_share_of_a_category_has_its_closed_form(table, frame):
     def deviance(y):
         p = y.mean()
         return -2 * len(y) * (p * np.log(p) + (1 - p) * np.log(1 - p)) if 0 < p < 1 else 0.0
 
     left = frame.groupby("category")["y"].apply(deviance).sum()
-    category = next(t for t in found.terms if t.model == "category")
+    category = next(t for t in table.terms if t.model == "category")
     assert category.explained == pytest.approx(1 - left / deviance(frame["y"]))
 
 
-def test_steps_are_likelihood_ratio_tests_of_nested_models(found):
-    left = {t.model: (t.deviance, t.df) for t in found.terms}
-    for step in found.steps:
+def test_steps_are_likelihood_ratio_tests_of_nested_models(table):
+    left = {t.model: (t.deviance, t.df) for t in table.terms}
+    for step in table.steps:
         larger = "category * method" if step.added == "interaction" else "category + method"
         drop = left[step.to][0] - left[larger][0]
         assert step.drop == pytest.approx(drop)
         assert step.df == left[larger][1] - left[step.to][1]
         assert step.p_likelihood == pytest.approx(chi2.sf(drop, step.df))
-    assert [s.added for s in found.steps] == ["category", "method", "interaction"]
+    assert [s.added for s in table.steps] == ["category", "method", "interaction"]
 
 
-def test_chance_is_given_for_single_factors_and_intervals_for_every_model(found):
-    assert [t.by_chance is not None for t in found.terms] == [True, True, False, False]
-    category, method, *_ = found.terms
+def test_chance_is_given_for_single_factors_and_intervals_for_every_model(table):
+    assert [t.by_chance is not None for t in table.terms] == [True, True, False, False]
+    category, method, *_ = table.terms
     assert 0 < category.by_chance < category.explained
     assert 0 < method.by_chance < 0.05
-    assert all(0 <= t.low <= t.high < 1 for t in found.terms)
+    assert all(0 <= t.low <= t.high < 1 for t in table.terms)
     assert category.p_permutation == pytest.approx(2 / 50)
-    assert (found.permutations, found.resamples) == (49, 50)
+    assert (table.permutations, table.resamples) == (49, 50)
 
 
-def test_the_counts_are_those_of_the_answers(found, data):
-    assert (found.answers, found.tasks, found.categories, found.methods) == (180, 60, 5, 3)
-    assert found.right == sum(r.correct for r in data)
-    assert (found.separated, found.notes, found.not_judged) == ((), (), 0)
+def test_the_counts_are_those_of_the_answers(table, data):
+    assert (table.answers, table.tasks, table.categories, table.methods) == (180, 60, 5, 3)
+    assert table.right == sum(r.correct for r in data)
+    assert (table.separated, table.notes, table.not_judged) == ((), (), 0)
 
 
 def test_what_could_not_be_judged_is_left_out_and_counted(data):

@@ -18,7 +18,7 @@ HOSTILE = 'a,"b"\n<script>\x1b[31m;=1+1 \ud800'
 
 
 @pytest.fixture
-def found():
+def small_study():
     return study(
         result("a", timing=timed(2.0, width=0.1, compile=(0.5,)), checks={"kb": "pass"}),
         result("b", "fail", origin=HOSTILE, kind="nan", number=1),
@@ -27,8 +27,8 @@ def found():
     )
 
 
-def test_every_attempt_is_a_row_and_what_was_not_measured_is_none(found):
-    table = columns(found)
+def test_every_attempt_is_a_row_and_what_was_not_measured_is_none(small_study):
+    table = columns(small_study)
     assert {len(column) for column in table.values()} == {4}
     assert table["speedup_eager"] == [pytest.approx(2.0), None, None, None]
     assert table["speedup_compile"][0] == pytest.approx(0.5)
@@ -92,9 +92,9 @@ def test_a_torch_only_answer_is_marked_in_its_row():
     assert table["language"] == ["torch-only", "triton"]
 
 
-def test_csv_is_read_back_as_it_was(found, tmp_path):
+def test_csv_is_read_back_as_it_was(small_study, tmp_path):
     path = tmp_path / "all.csv"
-    write_csv(columns(found), path)
+    write_csv(columns(small_study), path)
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["task"] for row in rows] == ["a", "b", "c", "c"]
@@ -104,11 +104,11 @@ def test_csv_is_read_back_as_it_was(found, tmp_path):
     assert rows[1]["speedup_eager"] == ""
 
 
-def test_parquet_has_the_same_columns_with_types(found, tmp_path):
+def test_parquet_has_the_same_columns_with_types(small_study, tmp_path):
     path = tmp_path / "all.parquet"
-    write_parquet(columns(found), path)
+    write_parquet(columns(small_study), path)
     table = pq.read_table(path)
-    expected = columns(found)
+    expected = columns(small_study)
     assert table.column_names == list(expected)
     types = {name: str(table.schema.field(name).type) for name in table.column_names}
     assert (types["answer"], types["round"], types["speedup_eager"], types["task"]) == (
@@ -128,17 +128,17 @@ def test_a_study_of_nothing_is_a_head_line(tmp_path):
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 
-def test_without_pyarrow_it_says_how_to_install_it(found, tmp_path, monkeypatch):
+def test_without_pyarrow_it_says_how_to_install_it(small_study, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("pyarrow")] + ["pyarrow"]:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingPackage, match=r"pip install 'kerneltruth\[study\]'"):
-        write_parquet(columns(found), tmp_path / "all.parquet")
+        write_parquet(columns(small_study), tmp_path / "all.parquet")
     assert not (tmp_path / "all.parquet").exists()
 
 
-def test_a_file_that_cannot_be_written_is_the_machines_fault(found, tmp_path):
+def test_a_file_that_cannot_be_written_is_the_machines_fault(small_study, tmp_path):
     with pytest.raises(EnvironmentFault, match="cannot write"):
-        write_csv(columns(found), tmp_path / "no" / "such.csv")
+        write_csv(columns(small_study), tmp_path / "no" / "such.csv")
 
 
 def test_a_suite_is_cited_by_version_and_hash():

@@ -8,12 +8,12 @@ from kerneltruth.analysis.selection import ALL, Selection, failed_obligations, s
 from kerneltruth.errors import UserError
 
 
-def judged(**profile):
+def result_with(**profile):
     return result(profile=profile, contract="core")
 
 
 def test_a_part_that_is_broken_or_refused_fails_its_obligation():
-    found = judged(
+    found = result_with(
         layouts=Obliged("held"),
         shapes=Obliged("refused"),
         **{"layouts.beyond": Obliged("broken", False, False)},
@@ -22,20 +22,22 @@ def test_a_part_that_is_broken_or_refused_fails_its_obligation():
 
 
 def test_what_was_not_tried_is_not_among_the_failing():
-    left, (note,) = selected([judged(shapes=Obliged("not_tried"))], Selection(obligation="shapes"))
+    left, (note,) = selected(
+        [result_with(shapes=Obliged("not_tried"))], Selection(obligation="shapes")
+    )
     assert left == []
     assert "0 of 1 attempts" in note
 
 
 def test_the_note_counts_attempts_without_a_profile():
-    found = [judged(shapes=Obliged("broken")), result()]
+    found = [result_with(shapes=Obliged("broken")), result()]
     left, (note,) = selected(found, Selection(obligation="shapes"))
     assert len(left) == 1
     assert "1 have no profile" in note
 
 
 def test_without_a_choice_all_attempts_are_left():
-    found = [judged(), result()]
+    found = [result_with(), result()]
     assert selected(found, ALL) == (found, [])
 
 

@@ -10,7 +10,7 @@ from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import TensorSpec
 
 
-def made(kind, n=9, recipe="uniform", dtype="float32", batch=(2,), form=None):
+def draw_matrices(kind, n=9, recipe="uniform", dtype="float32", batch=(2,), form=None):
     spec = TensorSpec(name="A", dims=("B", "N", "N"), kind=kind)
     rng = stream(7, kind, recipe)
     return draw(spec, (*batch, n, n), dtype=dtype, recipe=recipe, rng=rng, form=form).double()
@@ -23,26 +23,26 @@ RECIPES = ("uniform", "zeros", "ones", "large", "rank_one", "negative", "mixed_a
 @pytest.mark.parametrize("n", [1, 2, 33])
 @pytest.mark.parametrize("kind", ["spd", "invertible", "lower"])
 def test_they_are_well_conditioned_whatever_the_recipe(kind, n, recipe):
-    a = made(kind, n, recipe)
+    a = draw_matrices(kind, n, recipe)
     assert float(torch.linalg.cond(a).max()) < 2000
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "spd"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_symmetric_ones_equal_their_transpose_bit_for_bit(kind, dtype):
-    a = made(kind, dtype=dtype)
+    a = draw_matrices(kind, dtype=dtype)
     assert torch.equal(a, a.mT)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_positive_definite_one_has_positive_eigenvalues(recipe):
-    assert bool((torch.linalg.eigvalsh(made("spd", 17, recipe)) > 0).all())
+    assert bool((torch.linalg.eigvalsh(draw_matrices("spd", 17, recipe)) > 0).all())
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("kind", ["spd", "indefinite", "matrix"])
 def test_a_spread_one_is_dense_and_moderately_ill_conditioned(kind, recipe):
-    a = made(kind, 33, recipe, form="spread")
+    a = draw_matrices(kind, 33, recipe, form="spread")
     condition = torch.linalg.cond(a)
     assert bool(((condition > 500) & (condition < 4000)).all())
     assert float((a == 0).double().mean()) < 0.5
@@ -52,7 +52,7 @@ def test_a_spread_one_is_dense_and_moderately_ill_conditioned(kind, recipe):
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_an_indefinite_one_has_eigenvalues_of_both_signs_and_zeros_on_its_diagonal(recipe):
-    a = made("indefinite", 17, recipe)
+    a = draw_matrices("indefinite", 17, recipe)
     values = torch.linalg.eigvalsh(a)
     assert bool((values.amin(-1) < 0).all() & (values.amax(-1) > 0).all())
     assert bool((a.diagonal(dim1=-2, dim2=-1) == 0).any())
@@ -73,7 +73,7 @@ def test_a_flat_one_has_singular_values_of_one_size_and_a_deficient_one_half_of_
 
 
 def test_a_steep_one_is_ill_conditioned():
-    assert bool((torch.linalg.cond(made("matrix", 33, form="steep")) > 30000).all())
+    assert bool((torch.linalg.cond(draw_matrices("matrix", 33, form="steep")) > 30000).all())
 
 
 @pytest.mark.parametrize("form", ["flat", "deficient"])
@@ -84,32 +84,36 @@ def test_what_is_not_a_number_stays(form):
 
 
 def test_an_ordered_one_has_its_largest_elements_on_the_diagonal():
-    a = made("matrix", form="ordered")
+    a = draw_matrices("matrix", form="ordered")
     assert torch.equal(a.abs().argmax(-1), torch.arange(9).expand(2, 9))
 
 
 def test_a_raw_one_keeps_the_values():
-    assert torch.equal(made("matrix", recipe="ones", form="raw"), torch.ones(2, 9, 9).double())
+    assert torch.equal(
+        draw_matrices("matrix", recipe="ones", form="raw"), torch.ones(2, 9, 9).double()
+    )
 
 
 def test_an_upper_one_has_nothing_below_the_diagonal():
-    a = made("triangular", form="upper")
+    a = draw_matrices("triangular", form="upper")
     assert torch.equal(a, a.triu())
 
 
 def test_a_form_that_a_kind_lacks_is_refused():
     with pytest.raises(InternalError, match="no form 'upper'"):
-        made("spd", form="upper")
+        draw_matrices("spd", form="upper")
 
 
 def test_a_lower_one_has_nothing_above_the_diagonal():
-    a = made("lower")
+    a = draw_matrices("lower")
     assert torch.equal(a, a.tril())
     assert not torch.equal(a, a.mT.tril())
 
 
 def test_an_invertible_one_needs_pivoting():
-    diagonals = torch.stack([made("invertible", 9, r).diagonal(dim1=-2, dim2=-1) for r in RECIPES])
+    diagonals = torch.stack(
+        [draw_matrices("invertible", 9, r).diagonal(dim1=-2, dim2=-1) for r in RECIPES]
+    )
     assert bool((diagonals.abs() < 0.5).any())
 
 
@@ -119,7 +123,7 @@ def test_only_square_matrices_have_a_structure():
 
 
 def test_the_same_stream_gives_the_same_bits():
-    assert torch.equal(made("invertible"), made("invertible"))
+    assert torch.equal(draw_matrices("invertible"), draw_matrices("invertible"))
 
 
 def test_signs_are_minus_one_and_one():
@@ -153,7 +157,7 @@ def test_integers_may_be_bools():
 
 @pytest.mark.parametrize("n", [1, 2, 9, 64, 257])
 def test_a_determinant_near_one_is_near_one_at_any_size_and_has_either_sign(n):
-    a = made("matrix", n, batch=(16,), form="near_one")
+    a = draw_matrices("matrix", n, batch=(16,), form="near_one")
     det = torch.linalg.det(a)
     assert ((det.abs() > 0.2) & (det.abs() < 5)).all()
     if n > 1:

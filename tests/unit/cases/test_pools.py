@@ -219,7 +219,7 @@ def test_weights_and_held_values_lie_as_their_example():
     numbers = torch.arange(18.0).reshape(3, 6)
     held = dataclasses.replace(lies, held=lambda settings: numbers)
     usual = pools_of(WEIGHTS, LAYER)["weight"].window(Choice())
-    for spec, due in ((lies, usual), (held, numbers)):
+    for spec, expected in ((lies, usual), (held, numbers)):
         pool = pools_of(dataclasses.replace(WEIGHTS, arguments=(x, spec, *rest)), LAYER)["weight"]
         assert pool.strides == (1, 3)
-        assert torch.equal(pool.window(Choice()), due)
+        assert torch.equal(pool.window(Choice()), expected)

@@ -13,7 +13,7 @@ KEYS = st.sampled_from(sorted(TASKS))
 DEVICES = st.sampled_from(["cpu", "cuda"])
 
 
-def drawn(data, found, *, most=300):
+def draw_sizes(data, found, *, most=300):
     return {a.symbol: data.draw(st.integers(a.low, max(a.low, most)), a.symbol) for a in found}
 
 
@@ -47,7 +47,7 @@ def test_tile_sizes_are_never_none_nor_below_the_least(key, device, blocks):
 def test_repaired_sizes_break_no_rule_of_the_task(key, device, data):
     task = TASKS[key]
     found = shapes.axes(task, device)
-    repaired = shapes.repair(task, found, drawn(data, found), defaults(task), None)
+    repaired = shapes.repair(task, found, draw_sizes(data, found), defaults(task), None)
     assert repaired is None or shapes.violations(task, repaired, defaults(task)) == 0
 
 
@@ -56,7 +56,7 @@ def test_repaired_sizes_break_no_rule_of_the_task(key, device, data):
 def test_sizes_that_break_no_rule_are_repaired_to_themselves(key, data):
     task = TASKS[key]
     found = shapes.axes(task, "cpu")
-    sizes = shapes.repair(task, found, drawn(data, found), defaults(task), None)
+    sizes = shapes.repair(task, found, draw_sizes(data, found), defaults(task), None)
     if sizes is not None:
         assert shapes.repair(task, found, sizes, defaults(task), None) == sizes
 
@@ -65,7 +65,7 @@ def test_sizes_that_break_no_rule_are_repaired_to_themselves(key, data):
 @given(KEYS, st.data(), st.integers(1, 10**6), st.booleans())
 def test_shrunk_sizes_fit_or_nothing_is_left_to_shrink(key, data, most, odd):
     found = shapes.axes(TASKS[key], "cuda")
-    sizes = drawn(data, found, most=3000)
+    sizes = draw_sizes(data, found, most=3000)
     keep = data.draw(st.sampled_from([None, *sizes]), "keep")
     shrunk = shapes.shrink(sizes, found, keep, lambda s: prod(s.values()) <= most, odd=odd)
     least = all(shrunk[a.symbol] == a.low for a in found if a.symbol != keep)

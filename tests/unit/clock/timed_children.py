@@ -63,7 +63,7 @@ class Child:
             device, `claims_host_s` what it says of it if that is something else.
         ran: what it says that a call runs.
         ends: how an message of a kind ends, where not well; for good, or for a number of times.
-        asked: every message, in order.
+        requests: every message, in order.
         sample: the calls that are sampled; `given` what they were given, by row.
     """
 
@@ -80,7 +80,7 @@ class Child:
     waits: bool = False
     noise: object = lambda: 1.0
     ends: dict = field(default_factory=dict)
-    asked: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
     restarts: int = 0
     captured: tuple = ()
     contents: dict = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Child:
         self.paused = False
 
     def request(self, message, *, sizes=None, deadline_s=30.0):
-        self.asked.append(message)
+        self.requests.append(message)
         end = self.ends.get(type(message))
         if end is not None:
             return Observation(ended=end, error="Scripted", message="as the script says")
@@ -160,7 +160,7 @@ class Child:
         self.buffers, self.captured, self.contents = 0, (), {}
 
     def of(self, kind):
-        return [m for m in self.asked if isinstance(m, kind)]
+        return [m for m in self.requests if isinstance(m, kind)]
 
 
 @dataclass

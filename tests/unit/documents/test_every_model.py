@@ -3,7 +3,7 @@
 import json
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import Number, dumps, parse
+from kerneltruth.documents.model import Json, Number, dumps, parse
 from kerneltruth.documents.records import ErrorMap
 from kerneltruth.documents.schema import DOCUMENTS
 from kerneltruth.documents.stored import Digests, Finding
@@ -27,7 +27,13 @@ _PLAIN = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     Number: st.floats(allow_nan=False) | st.integers(-(2**53), 2**53),
     NoneType: st.none(),
-    Any: st.text(max_size=4),
+    Json: st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+        ),
+        max_leaves=6,
+    ),
 }
 # Fields that refuse some values of their types.
 _FIELDS = {
@@ -80,10 +86,10 @@ def models(kind):
     fields = msgspec.structs.fields(kind)
     made = {f.name: values(f.type) for f in fields} | _FIELDS.get(kind, {})
     required = {f.name: made.pop(f.name) for f in fields if f.required}
-    return st.fixed_dictionaries(required, optional=made).map(lambda own: _made(kind, own))
+    return st.fixed_dictionaries(required, optional=made).map(lambda own: _build(kind, own))
 
 
-def _made(kind, own):
+def _build(kind, own):
     if kind is Finding:
         own["case"] = msgspec.structs.replace(own["case"], task=own["task"])
     return kind(**own)

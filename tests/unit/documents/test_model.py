@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import content_hash, dumps, loads, model_of, parse
+from kerneltruth.documents.model import Json, Model, content_hash, dumps, loads, model_of, parse
 from kerneltruth.documents.records import ErrorStats
 from kerneltruth.errors import UserError
 
@@ -55,6 +55,21 @@ def test_json_is_read_as_pythons_own_reader_has_it(value, ascii_only):
     assert repr(loads(text)) == repr(json.loads(text))
     if ascii_only:
         assert repr(loads(text.encode())) == repr(json.loads(text))
+
+
+class _Envelope(Model, frozen=True, kw_only=True):
+    content: Json
+
+
+@given(json_values)
+def test_any_json_is_a_value_to_any_depth(value):
+    assert repr(parse(_Envelope, {"content": value}).content) == repr(value)
+
+
+@pytest.mark.parametrize("value", [(1,), object(), {1: 2}])
+def test_what_json_lacks_is_refused_within_any_json(value):
+    with pytest.raises(UserError, match=r"Expected `Json`.*at `\$\.content`"):
+        parse(_Envelope, {"content": [{"inner": value}]})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "[" * 200_000, "[NaN, " * 200_000])

@@ -55,15 +55,15 @@ def evaluation(verdict=None, perf=None):
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_judged_candidate_leaves_the_device_before_others_are_timed(timed):
     """Contexts that end beside batches would disturb them unnoticed."""
-    asked = []
+    requests = []
 
     def session(*about, ends_first, **more):
-        asked.append(ends_first)
+        requests.append(ends_first)
         raise MemoryError("none left")
 
     evaluator = Evaluator(policy=Policy(), runner=ON_CPU, sessions=session)
     assert "none left" in evaluator.evaluate(job(timed=timed)).attempt.verdict.reason
-    assert asked == [timed]
+    assert requests == [timed]
 
 
 def test_a_lost_reference_costs_one_attempt_and_no_run():
@@ -103,12 +103,12 @@ def test_judges_of_a_device_ask_references_on_it(tmp_path):
         raise MemoryError("enough is known")
 
     given = Opening(option=f"kernelbench:{tmp_path}", runner=Runner(device="cpu"), on_device=first)
-    asked = job(task="kernelbenchx/relu")
+    request = job(task="kernelbenchx/relu")
     with opening("kernelbench", open_suite(given)):
         for runner in (first, second):
             suite = on_device("kernelbench", runner)
             evaluator = Evaluator(policy=Policy(), runner=runner, sessions=session, suite=suite)
-            copy_context().run(evaluator.evaluate, asked)
+            copy_context().run(evaluator.evaluate, request)
     assert seen == [first, second]
 
 
@@ -144,7 +144,7 @@ def keepers(monkeypatch, tmp_path):
     """Benchmarkers that a stage makes; `answer` is what they find, or raise."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made = SimpleNamespace(
-        count=0, asked=[], ready=[], beside=[], answer=CandidateTimes(outcome="timed")
+        count=0, requests=[], ready=[], beside=[], answer=CandidateTimes(outcome="timed")
     )
 
     class Keeper:
@@ -157,7 +157,7 @@ def keepers(monkeypatch, tmp_path):
             made.beside.append([task.name for task in tasks])
 
         def time(self, task, candidate, *, then=None):
-            made.asked.append(task.key)
+            made.requests.append(task.key)
             if isinstance(made.answer, Exception):
                 raise made.answer
             return made.answer
@@ -198,7 +198,7 @@ def test_one_timekeeper_times_all_that_come(stage, keepers):
     second = [*stage.time([(job("three"), evaluation())])]
     assert [h.perf for h in (*first, *second)] == [CandidateTimes(outcome="timed")] * 3
     assert keepers.count == 1
-    assert keepers.asked == ["kernelbenchx/relu"] * 3
+    assert keepers.requests == ["kernelbenchx/relu"] * 3
 
 
 def test_baselines_of_a_few_tasks_are_prepared_while_others_are_timed(stage, keepers):
@@ -207,7 +207,7 @@ def test_baselines_of_a_few_tasks_are_prepared_while_others_are_timed(stage, kee
     assert len([*stage.time(batch)]) == len(batch)
     assert keepers.ready == [["relu", "gelu"]]
     assert keepers.beside == [["softmax", "relu"], []]
-    assert keepers.asked == [job.task for job, _ in batch]
+    assert keepers.requests == [job.task for job, _ in batch]
 
 
 @pytest.mark.parametrize("against", [(), ("eager",)])
@@ -239,10 +239,10 @@ SHARE = DeviceShare(case="N=4", own=0.25, library=0.75, kernels=(), reason=None)
 def test_a_timed_candidate_says_whose_kernels_take_the_time_where_it_is_asked_for(
     keepers, on_a_cluster
 ):
-    asked = []
+    requests = []
 
     def share(runner, candidate, task):
-        asked.append((runner.device, task.key))
+        requests.append((runner.device, task.key))
         return SHARE
 
     stage = partial(PerfStage, make=keepers.make, share=share)
@@ -262,7 +262,7 @@ def test_a_timed_candidate_says_whose_kernels_take_the_time_where_it_is_asked_fo
         ).pools
         (after,) = pool.then.work([(job(), evaluation())])
     assert after.perf == CandidateTimes(outcome="timed", kernel=SHARE)
-    assert asked == [("cuda:0", "kernelbenchx/relu")]
+    assert requests == [("cuda:0", "kernelbenchx/relu")]
 
 
 @pytest.mark.parametrize(("outcome", "kernels"), [("timed", False), ("wrong", True)])
@@ -308,7 +308,7 @@ def test_a_fault_of_the_machine_is_one(stage, keepers):
 )
 def test_where_one_judge_does_it_all_only_right_ones_are_timed(keepers, job_, result, timed):
     after = PerfStage(OnGpu(result), make=keepers.make).evaluate_and_time(job_)
-    assert bool(keepers.asked) is timed
+    assert bool(keepers.requests) is timed
     assert after.perf == (CandidateTimes(outcome="timed") if timed else result.perf)
 
 
@@ -327,12 +327,12 @@ def test_a_run_times_against_what_it_was_asked_for(keepers, against):
 
 
 @pytest.mark.parametrize(
-    ("asked", "perf", "timed"),
+    ("requested", "perf", "timed"),
     [(True, None, True), (True, CandidateTimes(outcome="not_run"), False), (False, None, False)],
 )
-def test_only_right_ones_go_on_to_be_timed(keepers, asked, perf, timed):
+def test_only_right_ones_go_on_to_be_timed(keepers, requested, perf, timed):
     then = pool_of(keepers).then
-    assert then.wanted(job(timed=asked), evaluation(perf=perf)) is timed
+    assert then.wanted(job(timed=requested), evaluation(perf=perf)) is timed
 
 
 def test_a_candidate_that_could_not_be_timed_keeps_its_verdict(keepers):
@@ -383,7 +383,7 @@ class Forgets:
 
 
 @pytest.fixture
-def judged(runner):
+def judge(runner):
     """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
 
     def judge(source, *, timed=True, keeps=True):
@@ -429,20 +429,20 @@ def on_a_gpu(attempt, device):
 
 
 @pytest.mark.slow
-def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged):
-    assert judged(TRITON) == [(1024, 1024), (4096, 4096)]
+def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judge):
+    assert judge(TRITON) == [(1024, 1024), (4096, 4096)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [WRONG, TORCH], ids=["wrong", "torch"])
-def test_no_other_candidate_rehearses(judged, source):
-    assert judged(source) == []
+def test_no_other_candidate_rehearses(judge, source):
+    assert judge(source) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [{"timed": False}, {"keeps": False}], ids=["untimed", "forgotten"])
-def test_nothing_compiles_if_no_candidate_is_timed(judged, how):
-    assert judged(TRITON, **how) == []
+def test_nothing_compiles_if_no_candidate_is_timed(judge, how):
+    assert judge(TRITON, **how) == []
 
 
 def line(**stages):

@@ -23,7 +23,7 @@ REQUEST = CheckRequest(
 )
 
 
-def asked(runner, **how):
+def serve_request(runner, **how):
     job = NumberedRequest(number=3, request=REQUEST)
     return ServiceJudge(runner, 1, **how)(job, lambda said: None)
 
@@ -37,7 +37,7 @@ def test_a_device_that_went_away_is_one_line_and_no_verdict():
             EnvironmentFault, match=r"^device cuda:7 is gone: this machine shows "
         ) as caught,
     ):
-        asked(runner)
+        serve_request(runner)
     assert "\n" not in str(caught.value)
 
 
@@ -48,4 +48,4 @@ def test_a_machine_that_failed_once_is_tried_again(runner):
         judged = yield from judge(*about)
         return Judged(document=structs.replace(judged.document, verdict=next(ended)))
 
-    assert asked(runner, judge=fails_first).document.verdict == "pass"
+    assert serve_request(runner, judge=fails_first).document.verdict == "pass"

@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.explain.configurations import Tried, sentence
 
 
-def tried(*wrong, **constants):
+def configurations_of(*wrong, **constants):
     """A configuration per verdict; each constant has a value per configuration."""
     return [
         Tried(number=i, wrong=bad, constants={name: v[i] for name, v in constants.items()})
@@ -17,16 +17,16 @@ def tried(*wrong, **constants):
     ("found", "said"),
     [
         (
-            tried(False, True, BLOCK=(512, 256), N=(9, 9)),
+            configurations_of(False, True, BLOCK=(512, 256), N=(9, 9)),
             "Only under configuration 2 (BLOCK=256) of 2; the other one is right.",
         ),
         (
-            tried(True, False, True, False),
+            configurations_of(True, False, True, False),
             "Only under configurations 1, 3 of 4; the other 2 that were tried are right.",
         ),
-        (tried(True, True), ""),
-        (tried(False, False), ""),
-        (tried(True), ""),
+        (configurations_of(True, True), ""),
+        (configurations_of(False, False), ""),
+        (configurations_of(True), ""),
     ],
     ids=["one of two", "two of four", "all", "none", "nothing else tried"],
 )
@@ -35,5 +35,5 @@ def test_a_failure_is_said_to_belong_to_the_configurations_that_are_wrong(found,
 
 
 def test_no_more_than_a_few_wrong_configurations_are_named():
-    found = sentence(tried(*[True] * 5, False), 6)
+    found = sentence(configurations_of(*[True] * 5, False), 6)
     assert found.startswith("Only under configurations 1, 2, 3 and 2 more of 6;")

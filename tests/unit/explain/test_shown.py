@@ -56,10 +56,10 @@ FLOOR = declare(
 def test_what_a_claim_says_of_elements_is_shown_where_one_result_is_right():
     bench = Bench(FLOOR, literals=(("x", (1.5, -0.5)),))
     ruling = bench.ruling(returned(torch.tensor([1.0, -0.0])))
-    told = shown(bench.expectation, ruling)
-    assert told == "x=[1.5, -0.5], expected [1.0, -1.0], got [1.0, -0.0]"
-    told = shown(bench.expectation, ruling, several=True)
-    assert told == "x=[1.5, -0.5], inexact elements: 1, where at most 0 is right"
+    line = shown(bench.expectation, ruling)
+    assert line == "x=[1.5, -0.5], expected [1.0, -1.0], got [1.0, -0.0]"
+    line = shown(bench.expectation, ruling, several=True)
+    assert line == "x=[1.5, -0.5], inexact elements: 1, where at most 0 is right"
 
 
 def test_of_a_large_case_the_worst_element_is_shown():

@@ -29,7 +29,7 @@ def serve():
         server.close()
 
 
-class Called:
+class BlockingEndpoint:
     """An endpoint whose calls are waited for."""
 
     def __init__(self, endpoint, loop):
@@ -52,7 +52,7 @@ def endpoint():
         def make(server, **options):
             options = {"sampling": Sampling(), "timeout_s": 10.0, **options}
             model = Endpoint(name="some-model", url=server.url, key=Key(KEY), **options)
-            made.append(Called(model, loop))
+            made.append(BlockingEndpoint(model, loop))
             return made[-1]
 
         yield make
@@ -78,11 +78,11 @@ class Scripted:
 
     def __init__(self, script):
         self.script = script if callable(script) else lambda *_: script
-        self.asked = []
+        self.requests = []
 
     async def call(self, request):
-        self.asked.append(request)
-        answer = self.script(len(self.asked) - 1, request)
+        self.requests.append(request)
+        answer = self.script(len(self.requests) - 1, request)
         answer = await answer if inspect.isawaitable(answer) else answer
         if isinstance(answer, str):
             usage = Usage(prompt=10, completion=5)

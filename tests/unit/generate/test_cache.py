@@ -63,7 +63,7 @@ def test_a_pool_asks_only_for_what_the_cache_lacks(cache, scripted, pool_of, req
     model, account = scripted("new"), Account()
     pool = pool_of(model, cache=cache, account=account)
     found = {o.request.sample: o for o in pool.ask([request_of(sample=n) for n in range(2)])}
-    assert [request.sample for request in model.asked] == [1]
+    assert [request.sample for request in model.requests] == [1]
     assert (found[0].answer, found[0].seconds, found[0].cached) == (REPLY, 7.0, True)
     assert not found[1].cached
     assert cache.get(request_of(sample=1)).reply.text == "new"

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from chat_server import Sent, completion, error, events, streamed
+from chat_server import ServedResponse, completion, error, events, streamed
 from kerneltruth.generate.chat import ApiError, Reply, Sampling, Usage
 
 KEY = "sk-test-0123456789abcdef"
@@ -70,7 +70,11 @@ def test_a_call_is_one_request_whatever_comes_back(serve, endpoint, request_of):
         (error(403, "not you"), "endpoint", "403: not you"),
         (error(404, "no such model"), "endpoint", "404: no such model"),
         (error(429, "pay first", code="insufficient_quota"), "endpoint", "429: pay first"),
-        (Sent(status=502, body=b"<html>Bad Gateway</html>", kind="text/html"), "call", "502"),
+        (
+            ServedResponse(status=502, body=b"<html>Bad Gateway</html>", kind="text/html"),
+            "call",
+            "502",
+        ),
     ],
 )
 def test_an_error_says_what_it_spoils(serve, endpoint, request_of, sent, scope, said):
@@ -97,7 +101,7 @@ def test_an_error_says_what_it_spoils(serve, endpoint, request_of, sent, scope, 
     ],
 )
 def test_a_malformed_response_is_an_error_of_that_call(serve, endpoint, request_of, body):
-    failed = endpoint(serve(Sent(body=body))).call(request_of())
+    failed = endpoint(serve(ServedResponse(body=body))).call(request_of())
     assert isinstance(failed, ApiError)
     assert failed.scope == "call"
     assert "malformed" in failed.detail
@@ -105,40 +109,42 @@ def test_a_malformed_response_is_an_error_of_that_call(serve, endpoint, request_
 
 def test_fields_that_are_missing_or_strange_cost_no_answer(serve, endpoint, request_of):
     body = {"choices": [{"message": {"content": "ok"}}], "usage": {"prompt_tokens": "many"}}
-    reply = endpoint(serve(Sent(body=json.dumps(body).encode()))).call(request_of())
+    reply = endpoint(serve(ServedResponse(body=json.dumps(body).encode()))).call(request_of())
     assert reply == Reply(text="ok")
 
 
 def test_content_in_parts_is_joined(serve, endpoint, request_of):
     parts = [{"type": "text", "text": "one "}, {"type": "image"}, {"type": "text", "text": "two"}]
-    reply = endpoint(serve(Sent(body=completion(parts)))).call(request_of())
+    reply = endpoint(serve(ServedResponse(body=completion(parts)))).call(request_of())
     assert reply.text == "one two"
 
 
 def test_half_a_character_is_replaced(serve, endpoint, request_of):
     body = b'{"choices": [{"message": {"content": "x \\ud83d y"}}]}'
-    assert endpoint(serve(Sent(body=body))).call(request_of()).text == "x ? y"
+    assert endpoint(serve(ServedResponse(body=body))).call(request_of()).text == "x ? y"
 
 
 def test_a_refusal_is_an_answer(serve, endpoint, request_of):
     body = completion(None, refusal="I will not.")
-    reply = endpoint(serve(Sent(body=body))).call(request_of())
+    reply = endpoint(serve(ServedResponse(body=body))).call(request_of())
     assert (reply.text, reply.finish) == ("I will not.", "refusal")
 
 
 def test_an_answer_that_was_cut_off_says_so(serve, endpoint, request_of):
-    reply = endpoint(serve(Sent(body=completion("def re", finish="length")))).call(request_of())
+    reply = endpoint(serve(ServedResponse(body=completion("def re", finish="length")))).call(
+        request_of()
+    )
     assert (reply.text, reply.finish) == ("def re", "length")
 
 
 def test_an_empty_answer_is_an_answer(serve, endpoint, request_of):
-    reply = endpoint(serve(Sent(body=completion("", usage=None)))).call(request_of())
+    reply = endpoint(serve(ServedResponse(body=completion("", usage=None)))).call(request_of())
     assert reply == Reply(text="", finish="stop", model="served-model", id="chatcmpl-1")
 
 
 def test_reasoning_is_kept_apart(serve, endpoint, request_of):
     body = completion("done", reasoning_content="hmm")
-    reply = endpoint(serve(Sent(body=body))).call(request_of())
+    reply = endpoint(serve(ServedResponse(body=body))).call(request_of())
     assert (reply.text, reply.reasoning) == ("done", "hmm")
 
 
@@ -163,11 +169,11 @@ def test_an_unrequested_stream_is_read_too(serve, endpoint, request_of):
 @pytest.mark.parametrize(
     "sent",
     [
-        Sent(body=events(["a"], finish=None, done=False), kind="text/event-stream"),
-        Sent(body=events(["a" * 400]), kind="text/event-stream", cut=True),
-        Sent(body=b"data: {nonsense\n\n", kind="text/event-stream"),
-        Sent(body=b'data: {"error": {"message": "died"}}\n\n', kind="text/event-stream"),
-        Sent(body=b"", kind="text/event-stream"),
+        ServedResponse(body=events(["a"], finish=None, done=False), kind="text/event-stream"),
+        ServedResponse(body=events(["a" * 400]), kind="text/event-stream", cut=True),
+        ServedResponse(body=b"data: {nonsense\n\n", kind="text/event-stream"),
+        ServedResponse(body=b'data: {"error": {"message": "died"}}\n\n', kind="text/event-stream"),
+        ServedResponse(body=b"", kind="text/event-stream"),
     ],
 )
 def test_a_stream_that_breaks_off_is_an_error_of_that_call(serve, endpoint, request_of, sent):
@@ -177,13 +183,15 @@ def test_a_stream_that_breaks_off_is_an_error_of_that_call(serve, endpoint, requ
 
 
 def test_a_body_that_breaks_off_is_an_error_of_that_call(serve, endpoint, request_of):
-    failed = endpoint(serve(Sent(body=completion("a" * 5000), cut=True))).call(request_of())
+    failed = endpoint(serve(ServedResponse(body=completion("a" * 5000), cut=True))).call(
+        request_of()
+    )
     assert isinstance(failed, ApiError)
     assert failed.scope == "call"
 
 
 def test_silence_ends_at_the_timeout(serve, endpoint, request_of):
-    server = serve(Sent(body=completion("late"), after_s=10.0))
+    server = serve(ServedResponse(body=completion("late"), after_s=10.0))
     began = time.monotonic()
     failed = endpoint(server, timeout_s=0.3).call(request_of())
     assert failed == ApiError(scope="call", detail="no whole answer within 0.3 s")
@@ -191,7 +199,7 @@ def test_silence_ends_at_the_timeout(serve, endpoint, request_of):
 
 
 def test_an_answer_that_trickles_in_ends_at_the_timeout(serve, endpoint, request_of):
-    server = serve(Sent(body=completion("late"), drip_s=0.05))
+    server = serve(ServedResponse(body=completion("late"), drip_s=0.05))
     began = time.monotonic()
     failed = endpoint(server, timeout_s=0.5).call(request_of())
     assert failed.detail == "no whole answer within 0.5 s"
@@ -250,8 +258,8 @@ def test_the_limit_of_tokens_goes_by_its_new_name_where_the_old_is_refused(
     [
         error(401, f"Incorrect API key provided: {KEY}"),
         error(500, f"header Authorization: Bearer {KEY}"),
-        Sent(body=f"what is {KEY}".encode()),
-        Sent(body=completion(f"your key is {KEY}", reasoning=f"{KEY}?")),
+        ServedResponse(body=f"what is {KEY}".encode()),
+        ServedResponse(body=completion(f"your key is {KEY}", reasoning=f"{KEY}?")),
         streamed(KEY[:9], KEY[9:]),
     ],
 )

@@ -11,8 +11,8 @@ from kerneltruth.generate.requests import TaskSelection
 KEY = "kernelbenchx/relu"
 
 
-def brief(**asked):
-    return briefs_of([KEY], TaskSelection(**asked), load_prompts())[KEY]
+def brief(**options):
+    return briefs_of([KEY], TaskSelection(**options), load_prompts())[KEY]
 
 
 def test_a_brief_tells_the_facts_of_the_gpu_that_is_named():

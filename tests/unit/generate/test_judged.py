@@ -73,16 +73,16 @@ def test_a_wrong_result_is_described_with_its_place_and_without_hidden_names(cas
         minimal=case,
         explanation="Off by the constant factor 2 = _rank.",
     )
-    told = review(made)
-    assert (told.outcome, told.kind, told.stage, told.passed) == ("fail", "value", "exe", 7)
-    assert told.explanation == "Off by the constant factor 2."
-    assert "89.5" in told.counterexample
+    text = review(made)
+    assert (text.outcome, text.kind, text.stage, text.passed) == ("fail", "value", "exe", 7)
+    assert text.explanation == "Off by the constant factor 2."
+    assert "89.5" in text.counterexample
 
 
 def test_a_source_that_does_not_load_is_described_with_its_reason():
     made = attempt(CompileError(detail="line 3: invalid syntax"), cases=0, failed=0)
-    told = review(made)
-    assert (told.outcome, told.stage, told.detail) == (
+    text = review(made)
+    assert (text.outcome, text.stage, text.detail) == (
         "compile_error",
         "call",
         "line 3: invalid syntax",
@@ -98,23 +98,23 @@ def test_the_review_of_a_right_kernel_has_its_times():
     eager = document(BaselineTime, us=4.0, ratio=2.0, low=1.9, high=2.1)
     shape = document(ShapeTimes, summary="M=8", candidate_us=2.0, baselines={"eager": eager})
     perf = CandidateTimes(outcome="timed", shapes=(shape,))
-    told = review(attempt(Passed(), failed=0), perf)
-    assert told.is_right
-    assert told.says_something
-    assert told.timings[0].ratio == 2.0
+    text = review(attempt(Passed(), failed=0), perf)
+    assert text.is_right
+    assert text.says_something
+    assert text.timings[0].ratio == 2.0
 
 
 def test_a_kernel_that_is_wrong_where_it_is_timed_is_wrong():
     perf = CandidateTimes(outcome="wrong", detail="fail: 5 of 9 elements are wrong")
-    told = review(attempt(Passed(), failed=0), perf)
-    assert (told.outcome, told.stage, told.passed) == ("fail", "perf", 8)
-    assert "wrong at a shape at which it is timed" in told.explanation
+    text = review(attempt(Passed(), failed=0), perf)
+    assert (text.outcome, text.stage, text.passed) == ("fail", "perf", 8)
+    assert "wrong at a shape at which it is timed" in text.explanation
 
 
 def test_the_review_has_no_doubtful_times():
     perf = CandidateTimes(outcome="timing_suspect", shapes=(document(ShapeTimes),))
-    told = review(attempt(Passed(), failed=0), perf)
-    assert not told.says_something
+    text = review(attempt(Passed(), failed=0), perf)
+    assert not text.says_something
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -54,11 +54,11 @@ def test_a_chain_ends_where_its_recording_does(record, request_of):
 def test_a_diagnosis_is_recorded_beside_the_answer_that_it_is_about(record, request_of):
     lines = ({"task": "relu", "text": "x"}, {"task": "relu", "text": "why", "kind": "diagnosis"})
     model = read_recording(record(*lines))
-    asked = replace(request_of(), part="diagnosis")
-    assert asyncio.run(model.call(asked)) == Reply(text="why")
+    request = replace(request_of(), part="diagnosis")
+    assert asyncio.run(model.call(request)) == Reply(text="why")
     assert asyncio.run(model.call(request_of())) == Reply(text="x")
     without = read_recording(record(lines[0]))
-    assert asyncio.run(without.call(asked)).scope == "chain"
+    assert asyncio.run(without.call(request)).scope == "chain"
     with pytest.raises(UserError, match="a second diagnosis for 'relu'"):
         read_recording(record(*lines, lines[1]))
 

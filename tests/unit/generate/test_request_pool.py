@@ -40,7 +40,7 @@ def test_every_request_has_one_outcome(scripted, pool_of, requests):
     outcomes = list(pool_of(model, concurrency=3).ask(requests))
     assert {o.request.sample for o in outcomes} == set(range(6))
     assert all(answered(o) and o.tries == 1 for o in outcomes)
-    assert len(model.asked) == 6
+    assert len(model.requests) == 6
 
 
 def test_an_outcome_is_recorded_before_anyone_sees_it(scripted, pool_of, requests):
@@ -76,7 +76,7 @@ def test_retries_end(scripted, pool_of, requests):
     (outcome,) = pool_of(model).ask(requests[:1])
     assert unanswered(outcome)
     assert (outcome.tries, outcome.answer) == (3, BUSY)
-    assert len(model.asked) == 3
+    assert len(model.requests) == 3
 
 
 def test_a_request_that_is_refused_is_not_made_again(scripted, pool_of, requests):
@@ -84,7 +84,7 @@ def test_a_request_that_is_refused_is_not_made_again(scripted, pool_of, requests
     model = scripted(lambda number, _: refused if number == 1 else "ok")
     outcomes = list(pool_of(model).ask(requests))
     assert [unanswered(o) for o in outcomes].count(True) == 1
-    assert len(model.asked) == 6
+    assert len(model.requests) == 6
 
 
 def test_a_refused_key_ends_everything_at_once(scripted, pool_of, requests):
@@ -93,7 +93,7 @@ def test_a_refused_key_ends_everything_at_once(scripted, pool_of, requests):
     pool = pool_of(model)
     outcomes = list(pool.ask(requests))
     assert pool.fatal == refused
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
     assert [o.reason for o in outcomes if isinstance(o, NotSent)] == ["stopped"] * 5
 
 
@@ -102,7 +102,7 @@ def test_an_endpoint_that_never_answers_is_given_up(scripted, pool_of, request_o
     pool = pool_of(model, retry=RetryPolicy(retries=0))
     outcomes = list(pool.ask([request_of(sample=n) for n in range(20)]))
     assert pool.fatal == BUSY
-    assert len(model.asked) == GIVE_UP_AFTER
+    assert len(model.requests) == GIVE_UP_AFTER
     assert sum(isinstance(o, NotSent) for o in outcomes) == 20 - GIVE_UP_AFTER
 
 
@@ -154,7 +154,7 @@ def test_after_a_stop_nothing_leaves_and_what_is_on_its_way_is_recorded(
     model = scripted(script)
     pool = pool_of(model, concurrency=2)
     outcomes = list(pool.ask(requests))
-    assert len(model.asked) == len(pool.recorded) == 2
+    assert len(model.requests) == len(pool.recorded) == 2
     assert [o.reason for o in outcomes if isinstance(o, NotSent)] == ["stopped"] * 4
 
 
@@ -181,7 +181,7 @@ def test_an_interrupt_leaves_what_is_in_flight_to_be_waited_for(scripted, pool_o
     pool.stop()
     assert pool.in_flight == 2
     pool.wait()
-    assert len(model.asked) == len(pool.recorded) == 2
+    assert len(model.requests) == len(pool.recorded) == 2
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -203,7 +203,7 @@ def test_the_budget_of_calls_counts_retries(scripted, pool_of, requests):
     model = scripted(lambda number, _: BUSY if number == 1 else "ok")
     pool = pool_of(model, limits=SpendingLimits(calls=4, reply_tokens=10))
     outcomes = list(pool.ask(requests))
-    assert len(model.asked) == 4
+    assert len(model.requests) == 4
     assert [o.reason for o in outcomes if isinstance(o, NotSent)] == ["calls"] * 3
     assert pool.refusal == "calls"
 
@@ -216,7 +216,7 @@ def test_several_at_once_do_not_overdraw_the_tokens(scripted, pool_of, request_o
     pool = pool_of(model, limits=limits, account=account, concurrency=8)
     list(pool.ask([request_of(sample=n) for n in range(40)]))
     assert account.prompt + account.completion <= 100
-    assert len(model.asked) == 6
+    assert len(model.requests) == 6
     assert pool.refusal == "tokens"
 
 
@@ -227,7 +227,7 @@ def test_answers_without_a_count_are_guessed_for_the_budget_and_unknown_in_the_a
     model = scripted(lambda *_: Reply(text="x" * 300))
     pool = pool_of(model, limits=SpendingLimits(tokens=500, reply_tokens=20), account=account)
     list(pool.ask([request_of(sample=n) for n in range(40)]))
-    assert len(model.asked) == 5
+    assert len(model.requests) == 5
     document = account.document(Prices(prompt=1, completion=1))
     assert (document.tokens, document.cost) == (None, None)
     assert document.answers_without_tokens == 5
@@ -238,7 +238,7 @@ def test_the_budget_of_seconds_ends_the_asking(scripted, pool_of, request_of):
     pool = pool_of(model, limits=SpendingLimits(seconds=0.1, reply_tokens=10))
     outcomes = list(pool.ask([request_of(sample=n) for n in range(100)]))
     assert pool.refusal == "seconds"
-    assert 1 <= len(model.asked) <= 6
+    assert 1 <= len(model.requests) <= 6
     assert len(outcomes) == 100
 
 
@@ -259,7 +259,7 @@ def test_a_pace_beyond_the_budget_of_seconds_is_not_waited(scripted, pool_of, re
     )
     outcomes = list(pool.ask([request_of(sample=n) for n in range(3)]))
     assert [answered(o) for o in outcomes] == [True, False, False]
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 def test_a_cost_is_tokens_times_prices_per_million():

@@ -21,10 +21,10 @@ class OneAfterTheOther:
     """Pools of a machine with a GPU, on which every answer is right, and timed at once."""
 
     def __init__(self):
-        self.asked = []
+        self.requests = []
 
     def __call__(self, evaluators, *, workers, baselines, untimed, stage):
-        self.asked.append(baselines)
+        self.requests.append(baselines)
         self.profiles = stage.keywords
         self._lost = untimed
         return self
@@ -61,7 +61,7 @@ def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak():
     (reviewed,) = reviewer.review([exchange])
     assert reviewed.review is not None
     assert (reviewed.review.outcome, reviewed.review.stage) == ("pass", "perf")
-    assert pools.asked == [("eager",)]
+    assert pools.requests == [("eager",)]
     assert pools.profiles == {"kernels": False}
     profiling = Reviewer(replace(options, kernels=True), runner, tasks, "kernelbenchx", pools=pools)
     assert len([*profiling.review([exchange])]) == 1

@@ -16,13 +16,13 @@ from kerneltruth.tasks.registry import find, tasks_of
 PROMPTS = load_prompts()
 
 
-def shown(name, count, text=""):
+def shot_titles(name, count, text=""):
     said = shots_of(find(name), count, PROMPTS, text=text)
     return re.findall(r"^### (\w+)$", said, re.M)
 
 
 def test_each_kernel_is_of_another_category():
-    assert shown("kernelbenchx/Adam", 4) == ["softmax", "rms_norm", "matmul", "attention"]
+    assert shot_titles("kernelbenchx/Adam", 4) == ["softmax", "rms_norm", "matmul", "attention"]
 
 
 def test_the_kernels_are_the_corpuss_controls():
@@ -36,7 +36,7 @@ def test_the_kernels_are_the_corpuss_controls():
 @pytest.mark.parametrize("suite", ["core", "kernelbenchx", "tritonbench"])
 def test_no_operator_of_the_tasks_own_category_or_name_is_shown(suite):
     for task in tasks_of(suite).values():
-        for name in shown(task.key, 20):
+        for name in shot_titles(task.key, 20):
             example = find(name)
             assert example.category != task.category, (task.key, name)
             assert not {*name.split("_")} & {*task.name.split("_")}, (task.key, name)
@@ -44,17 +44,17 @@ def test_no_operator_of_the_tasks_own_category_or_name_is_shown(suite):
 
 def test_an_operator_that_the_tasks_text_names_is_not_shown():
     task = "kernelbenchx/Adam"
-    assert "softmax" in shown(task, 6)
-    assert "softmax" not in shown(task, 6, "return torch.nn.functional.softmax(x)")
-    assert "rms_norm" in shown(task, 6)
+    assert "softmax" in shot_titles(task, 6)
+    assert "softmax" not in shot_titles(task, 6, "return torch.nn.functional.softmax(x)")
+    assert "rms_norm" in shot_titles(task, 6)
     for text in ("y = RMSNorm(64)(x)", "y = rmsnorm(x)", "divide by the rms"):
-        assert "rms_norm" not in shown(task, 6, text)
-    assert "rms_norm" not in shown("kernelbenchx/fused_bmm_rmsnorm_gelu_dropout", 6)
+        assert "rms_norm" not in shot_titles(task, 6, text)
+    assert "rms_norm" not in shot_titles("kernelbenchx/fused_bmm_rmsnorm_gelu_dropout", 6)
 
 
 def test_more_kernels_than_there_are_is_a_mistake():
     with pytest.raises(UserError, match=r"--shots 60: for kernelbenchx/relu there are \d+ kernels"):
-        shown("kernelbenchx/relu", 60)
+        shot_titles("kernelbenchx/relu", 60)
 
 
 def test_a_brief_has_them_where_they_are_asked_for():

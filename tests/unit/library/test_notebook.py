@@ -55,10 +55,10 @@ def outputs(tmp_path_factory):
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
     client = NotebookClient(notebook, timeout=300, allow_errors=True)
     client.execute(cwd=str(tmp_path_factory.mktemp("notebook")))
-    return [_shown(cell.outputs) for cell in notebook.cells]
+    return [_outcome_of(cell.outputs) for cell in notebook.cells]
 
 
-def _shown(outputs):
+def _outcome_of(outputs):
     for output in outputs:
         if output.output_type == "error":
             return output.ename, output.evalue

@@ -33,10 +33,10 @@ class Candidate:
     """Which cases fail, and those that it was asked about."""
 
     fails: object = lambda case: False
-    asked: list = field(default_factory=list)
+    cases: list = field(default_factory=list)
 
     def __call__(self, judgement, case):
-        self.asked.append(case)
+        self.cases.append(case)
         return self.fails(case)
 
 

@@ -80,7 +80,7 @@ def _run(func, args, kwargs):
     return tree_map(lambda r: Elsewhere(r) if type(r) is torch.Tensor else r, result)
 
 
-class _Made(TorchFunctionMode):
+class _NumbersThere(TorchFunctionMode):
     """What makes tensors of Python's numbers asks no dispatcher where they go."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -105,5 +105,5 @@ class _Dispatched(TorchDispatchMode):
 @contextlib.contextmanager
 def second_device():
     """Within it there is the second device."""
-    with _Dispatched(), _Made():
+    with _Dispatched(), _NumbersThere():
         yield

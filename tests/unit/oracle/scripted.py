@@ -71,7 +71,7 @@ def tensor_in(argument, buffer=None):
 
 
 @dataclass
-class Called:
+class ChildCall:
     """One call as the child sees it."""
 
     arguments: tuple
@@ -137,7 +137,7 @@ class _Session:
         small.pop("most", None)
         small.pop("gradients_of", None)
         kernels = small.pop("kernels", "run")
-        call = Called(
+        call = ChildCall(
             tuple(arguments),
             poison,
             config,

@@ -17,7 +17,7 @@ from kerneltruth.tasks.spec import Output
 X = torch.linspace(-3, 3, 15).reshape(3, 5)
 
 
-def found(declared, tensors, working="float32", *, tf32=False, seed=7):
+def results_by_name(declared, tensors, working="float32", *, tf32=False, seed=7):
     with quietly():
         given = implementations(declared, working, tensors, {}, seed=seed, tf32=tf32)
         return {i.name: i for i in given}
@@ -27,7 +27,7 @@ IDENTITY = declare("same(x[M, N])", lambda x: x.clone())
 
 
 def moved(name, x, **more):
-    return found(IDENTITY, {"x": x}, **more)[name].outputs[0]
+    return results_by_name(IDENTITY, {"x": x}, **more)[name].outputs[0]
 
 
 def test_narrow_formats_are_computed_in_float32():
@@ -36,13 +36,13 @@ def test_narrow_formats_are_computed_in_float32():
 
 
 def test_a_half_kernel_may_compute_in_float32_or_in_half():
-    names = set(found(RELU, {"x": X.half()}, "float16"))
+    names = set(results_by_name(RELU, {"x": X.half()}, "float16"))
     assert {"float32", "float16"} <= names
-    assert "float16" not in found(RELU, {"x": X}, "float32")
+    assert "float16" not in results_by_name(RELU, {"x": X}, "float32")
 
 
 def test_only_a_careful_implementation_settles_an_element():
-    by_name = found(RELU, {"x": X.half()}, "float16")
+    by_name = results_by_name(RELU, {"x": X.half()}, "float16")
     assert by_name["float32"].settles
     assert not any(by_name[name].settles for name in ("float16", *MOVES))
 
@@ -75,28 +75,28 @@ def test_the_same_seed_moves_alike_and_another_does_not():
 def test_two_inputs_do_not_move_alike():
     both = declare("both(x[M, N], y[M, N])", lambda x, y: (x, y), outputs=(Output(), Output()))
     ones = torch.ones(3, 5)
-    x, y = found(both, {"x": ones, "y": ones})["signs-0"].outputs
+    x, y = results_by_name(both, {"x": ones, "y": ones})["signs-0"].outputs
     assert not torch.equal(x, y)
 
 
 def test_integer_inputs_are_not_moved():
     taken = declare("taken(x[M, N], i[M]: index(N))", lambda x, i: x[:, i])
     index = torch.tensor([0, 2, 4])
-    got = found(taken, {"x": X, "i": index})["up"].outputs[0]
+    got = results_by_name(taken, {"x": X, "i": index})["up"].outputs[0]
     assert torch.equal(got, X.double()[:, index] * (1 + 2**-23))
 
 
 def test_subnormal_inputs_are_flushed_once():
     tiny = torch.tensor([[2.0**-140, 1.0, 0.0]])
-    flushed = found(IDENTITY, {"x": tiny})["flushed"]
+    flushed = results_by_name(IDENTITY, {"x": tiny})["flushed"]
     assert flushed.outputs[0].tolist() == [[0.0, 1.0, 0.0]]
     assert flushed.settles
-    assert "flushed" not in found(IDENTITY, {"x": X})
+    assert "flushed" not in results_by_name(IDENTITY, {"x": X})
 
 
 def test_a_contracted_dim_is_summed_in_the_opposite_order_too():
     a, b = torch.rand(3, 64), torch.rand(64, 5)
-    by_name = found(MATMUL, {"a": a, "b": b})
+    by_name = results_by_name(MATMUL, {"a": a, "b": b})
     assert torch.allclose(by_name["flipped-K"].outputs[0], a.double() @ b.double(), rtol=1e-4)
 
 
@@ -108,21 +108,21 @@ def test_flipping_says_nothing_where_it_changes_the_exact_result():
         benchmark={"M": 3, "N": 5, "K": 4},
     )
     given = {"a": torch.rand(3, 4), "b": torch.rand(4, 5)}
-    assert "flipped-K" not in found(first, given)
+    assert "flipped-K" not in results_by_name(first, given)
 
 
 def test_tf32_cuts_the_inputs_of_a_float32_product_if_the_policy_admits_it():
     a, b = torch.full((1, 1), 1 + 2**-11 + 2**-12), torch.ones(1, 1)
     names = ("tf32-truncated", "tf32-rounded")
-    by_name = found(MATMUL, {"a": a, "b": b}, tf32=True)
+    by_name = results_by_name(MATMUL, {"a": a, "b": b}, tf32=True)
     assert [by_name[n].outputs[0].item() for n in names] == [1.0, 1 + 2**-10]
-    assert not set(names) & set(found(MATMUL, {"a": a, "b": b}))
-    assert not set(names) & set(found(RELU, {"x": X}, tf32=True))
+    assert not set(names) & set(results_by_name(MATMUL, {"a": a, "b": b}))
+    assert not set(names) & set(results_by_name(RELU, {"x": X}, tf32=True))
 
 
 def test_a_further_formula_of_the_task_is_one_implementation():
     declared = declare("relu(x[M, N])", torch.relu, admissible=(lambda x: x.clamp(min=0.5),))
-    got = found(declared, {"x": X})["formula-0"].outputs[0]
+    got = results_by_name(declared, {"x": X})["formula-0"].outputs[0]
     assert got.min() == 0.5
 
 
@@ -132,12 +132,14 @@ def test_what_torch_cannot_compute_in_a_dtype_is_left_out():
             raise NotImplementedError("not for half")
         return x
 
-    assert "float16" not in found(declare("picky(x[M, N])", picky), {"x": X.half()}, "float16")
+    assert "float16" not in results_by_name(
+        declare("picky(x[M, N])", picky), {"x": X.half()}, "float16"
+    )
 
 
 def test_a_reference_that_writes_its_input_spoils_no_other_evaluation():
     in_place = declare("spoil(x[M, N])", lambda x: x.mul_(2))
-    by_name = found(in_place, {"x": X})
+    by_name = results_by_name(in_place, {"x": X})
     assert torch.equal(by_name["up"].outputs[0], X.double() * (1 + 2**-23) * 2)
     assert torch.equal(by_name["float32"].outputs[0], (X * 2).double())
 
@@ -149,10 +151,10 @@ def test_a_rounded_integer_moves_with_a_nudge_of_all_but_the_largest():
         outputs=(Output(dtype="int32", compare="bound"),),
     )
     tie = torch.tensor([[2.5, 100.5]])
-    by_name = found(rounding, {"x": tie})
+    by_name = results_by_name(rounding, {"x": tie})
     assert by_name["nudged-up"].outputs[0].tolist() == [[3, 100]]
     assert by_name["nudged-down"].outputs[0].tolist() == [[2, 100]]
-    assert "nudged-up" not in found(RELU, {"x": X})
+    assert "nudged-up" not in results_by_name(RELU, {"x": X})
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1e3, None), (1e38, [True, False])])

@@ -88,7 +88,7 @@ def test_what_several_calls_show_is_not_tried_on_simpler_cases():
     blame = counted()
     judgement = Judgement(case=BOTH, verdict=Failed(kind="kept_state", detail=""))
     assert add(blame, judgement) == PUBLISHED
-    assert blame.fails.asked == []
+    assert blame.fails.cases == []
 
 
 @pytest.mark.parametrize(("rows", "at_published_sizes"), [(64, True), (2**11, False)])
@@ -100,24 +100,24 @@ def test_unusual_values_are_tried_at_published_sizes_where_those_are_small(
     blame = counted(fails=lambda case: case.recipe == "ties", published=published)
     simplest = add(blame, Judgement(case=replace(TIES, dims=LARGER.dims), verdict=WRONG))
     assert (simplest.dims == published.dims) is at_published_sizes
-    assert any(case.dims == published.dims for case in blame.fails.asked) is at_published_sizes
+    assert any(case.dims == published.dims for case in blame.fails.cases) is at_published_sizes
     assert keys_with(blame, "broken") == {"values"}
 
 
 def test_a_size_alone_is_told_from_a_rare_value_at_large_published_sizes_too():
     published = PUBLISHED.with_dims(M=2**11, N=1024)
     blame = counted((LARGER, WRONG), published=published)
-    assert [case.dims for case in blame.fails.asked] == [published.dims]
+    assert [case.dims for case in blame.fails.cases] == [published.dims]
     assert keys_with(blame, "broken") == {"shapes"}
 
 
 def test_published_inputs_that_failed_alike_are_not_tried_again():
     blame = counted((PUBLISHED, WRONG), fails=lambda case: True)
     assert add(blame, Judgement(case=TIES, verdict=WRONG)) == replace(PUBLISHED, seed=TIES.seed)
-    assert blame.fails.asked == []
+    assert blame.fails.cases == []
     # A refusal is not alike.
     add(blame, Judgement(case=TIES, verdict=REFUSED))
-    assert len(blame.fails.asked) == 1
+    assert len(blame.fails.cases) == 1
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_call_that_does_not_return_is_the_fault_of_what_never_held(held, other
     assert status(blame, blamed) == "broken"
     assert status(blame, other) == "held"
     # To ask again would take as long.
-    assert blame.fails.asked == []
+    assert blame.fails.cases == []
 
 
 def test_a_call_that_does_not_return_is_the_fault_of_the_sizes_if_it_returns_without_them():
@@ -137,7 +137,7 @@ def test_a_call_that_does_not_return_is_the_fault_of_the_sizes_if_it_returns_wit
     add(blame, Judgement(case=odd, verdict=TimedOut(seconds=1.0)))
     assert status(blame, "shapes") == "broken"
     assert status(blame, "values") == status(blame, "layouts") == "not_tried"
-    assert blame.fails.asked == [replace(odd, dims=PUBLISHED.dims)]
+    assert blame.fails.cases == [replace(odd, dims=PUBLISHED.dims)]
 
 
 def test_a_call_that_does_not_return_without_its_sizes_either_is_not_their_fault():

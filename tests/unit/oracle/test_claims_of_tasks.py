@@ -43,7 +43,7 @@ def result(tensor, alias=None):
     )
 
 
-def judged(declared, answer, **settings):
+def verdict_on(declared, answer, **settings):
     """The verdict on `answer(inputs)`: the results, and the inputs that were written."""
     expectation = expect(declared, case_of(declared, **settings), Policy())
     assert expectation.invalid is None
@@ -76,12 +76,14 @@ EITHER_ROOT = declare(
 
 def test_every_answer_that_keeps_the_claims_is_right():
     for sign in (1, -1):
-        verdict = judged(EITHER_ROOT, lambda given, s=sign: ([result(s * given["x"].sqrt())], {}))
+        verdict = verdict_on(
+            EITHER_ROOT, lambda given, s=sign: ([result(s * given["x"].sqrt())], {})
+        )
         assert verdict == Passed()
 
 
 def test_a_broken_claim_is_a_wrong_value_with_its_name_value_and_limit():
-    verdict = judged(EITHER_ROOT, lambda given: ([result(given["x"])], {}))
+    verdict = verdict_on(EITHER_ROOT, lambda given: ([result(given["x"])], {}))
     assert verdict.kind == "value"
     assert "error of the square: " in verdict.detail
     assert "at most 5.96e-06 is right" in verdict.detail
@@ -95,14 +97,14 @@ def test_every_broken_claim_is_named_also_before_one_that_cannot_be_computed():
         raise torch.linalg.LinAlgError("no decomposition")
 
     declared = replace(EITHER_ROOT, claims=three)
-    verdict = judged(declared, lambda given: ([result(given["x"])], {}))
+    verdict = verdict_on(declared, lambda given: ([result(given["x"])], {}))
     first, second = verdict.detail.split("; ")
     assert first.startswith("error of the square: ")
     assert second == "sign: 2, where at most 0 is right"
 
 
 def test_nan_breaks_a_claim():
-    verdict = judged(EITHER_ROOT, lambda given: ([result(given["x"] * torch.nan)], {}))
+    verdict = verdict_on(EITHER_ROOT, lambda given: ([result(given["x"] * torch.nan)], {}))
     assert verdict.kind == "value"
 
 
@@ -112,7 +114,7 @@ def test_claims_that_cannot_be_computed_are_broken():
         yield
 
     declared = replace(EITHER_ROOT, claims=raising)
-    verdict = judged(declared, lambda given: ([result(given["x"])], {}))
+    verdict = verdict_on(declared, lambda given: ([result(given["x"])], {}))
     assert "no decomposition of NaN" in verdict.detail
 
 
@@ -144,7 +146,7 @@ def halfway(given):
 
 
 def test_an_input_that_must_be_written_is_compared_where_it_lies():
-    verdict = judged(
+    verdict = verdict_on(
         RUNNING,
         lambda given: ([result(given["x"] + 1)], {"mean": halfway(given)}),
         training=True,
@@ -153,7 +155,7 @@ def test_an_input_that_must_be_written_is_compared_where_it_lies():
 
 
 def test_an_input_that_must_be_written_and_is_not_is_wrong():
-    verdict = judged(RUNNING, lambda given: ([result(given["x"] + 1)], {}), training=True)
+    verdict = verdict_on(RUNNING, lambda given: ([result(given["x"] + 1)], {}), training=True)
     assert (verdict.kind, verdict.output) == ("value", "mean")
 
 
@@ -161,7 +163,7 @@ def test_returning_it_in_addition_does_not_replace_writing_it():
     def answer(given):
         return [result(given["x"] + 1), result(halfway(given))], {}
 
-    verdict = judged(RUNNING, answer, training=True)
+    verdict = verdict_on(RUNNING, answer, training=True)
     assert (verdict.kind, verdict.output) == ("value", "mean")
 
 
@@ -169,7 +171,7 @@ def test_an_input_written_where_the_condition_does_not_hold_is_mutated():
     def answer(given):
         return [result(given["x"] + 1)], {"mean": halfway(given)}
 
-    assert judged(RUNNING, answer, training=False).kind == "input_mutated"
+    assert verdict_on(RUNNING, answer, training=False).kind == "input_mutated"
 
 
 IN_PLACE = declare(
@@ -186,7 +188,7 @@ def test_an_input_that_may_be_overwritten_may_be_returned_or_not(writes):
         y = given["x"].relu()
         return ([result(y, "x")], {"x": y}) if writes else ([result(y)], {})
 
-    assert judged(IN_PLACE, answer, inplace=True) == Passed()
+    assert verdict_on(IN_PLACE, answer, inplace=True) == Passed()
 
 
 def test_it_may_not_be_overwritten_unasked():
@@ -194,7 +196,7 @@ def test_it_may_not_be_overwritten_unasked():
         y = given["x"].relu()
         return [result(y, "x")], {"x": y}
 
-    assert judged(IN_PLACE, answer, inplace=False).kind == "input_mutated"
+    assert verdict_on(IN_PLACE, answer, inplace=False).kind == "input_mutated"
 
 
 LEAST = declare(
@@ -206,9 +208,9 @@ LEAST = declare(
 
 
 def test_an_output_is_expected_only_when_its_condition_holds():
-    one = judged(LEAST, lambda given: ([result(given["x"].min())], {}))
-    both = judged(LEAST, lambda given: (list(map(result, given["x"].min(0))), {}), dim=0)
-    short = judged(LEAST, lambda given: ([result(given["x"].min(0)[0])], {}), dim=0)
+    one = verdict_on(LEAST, lambda given: ([result(given["x"].min())], {}))
+    both = verdict_on(LEAST, lambda given: (list(map(result, given["x"].min(0))), {}), dim=0)
+    short = verdict_on(LEAST, lambda given: ([result(given["x"].min(0)[0])], {}), dim=0)
     assert (one, both) == (Passed(), Passed())
     assert short.kind == "count"
 
@@ -217,8 +219,8 @@ SPECTRUM = declare("fft(x[M, N])", lambda x: torch.fft.fft(x), outputs=(Output(d
 
 
 def test_a_complex_output_is_compared_by_its_parts():
-    right = judged(SPECTRUM, lambda given: ([result(torch.fft.fft(given["x"]))], {}))
-    wrong = judged(
+    right = verdict_on(SPECTRUM, lambda given: ([result(torch.fft.fft(given["x"]))], {}))
+    wrong = verdict_on(
         SPECTRUM, lambda given: ([result(torch.fft.fft(given["x"]).conj_physical())], {})
     )
     assert right == Passed()
@@ -226,10 +228,10 @@ def test_a_complex_output_is_compared_by_its_parts():
 
 
 def test_a_real_tensor_lacks_the_imaginary_parts_of_a_complex_one():
-    verdict = judged(SPECTRUM, lambda given: ([result(given["x"])], {}))
+    verdict = verdict_on(SPECTRUM, lambda given: ([result(given["x"])], {}))
     assert verdict.kind == "value"
 
 
 def test_something_else_than_a_tensor_is_of_the_wrong_type():
-    verdict = judged(SPECTRUM, lambda given: ([OtherResult(type="float", text="1.0")], {}))
+    verdict = verdict_on(SPECTRUM, lambda given: ([OtherResult(type="float", text="1.0")], {}))
     assert verdict.kind == "type"

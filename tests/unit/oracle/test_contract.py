@@ -21,8 +21,8 @@ GRADIENTS = Departure(obligation="gradients", promised=False)
     ],
 )
 def test_a_contract_decides_by_its_obligations(name, decisive):
-    asked = (PUBLISHED, SHAPES, STRIDES, GRADIENTS)
-    assert {d for d in asked if CONTRACTS[name].decides(d)} == decisive
+    obligations = (PUBLISHED, SHAPES, STRIDES, GRADIENTS)
+    assert {d for d in obligations if CONTRACTS[name].decides(d)} == decisive
 
 
 def test_promised_gradients_decide_for_all_but_the_benchmark():

@@ -16,29 +16,29 @@ RESULT = returned(torch.zeros(3, 5))
 COUNTED = replace(RESULT, work=KernelWork(elements=15))
 
 
-def said(observation, *, arrays=False):
+def false_claim_in(observation, *, arrays=False):
     found = false_claim(observation, waited_s=0.5, arrays=arrays)
     return None if found is None else found.detail
 
 
 @pytest.mark.parametrize("seconds", [0.5 + 2 * SLACK_S, -0.1, float("nan"), float("inf")])
 def test_a_call_takes_no_longer_than_the_judge_has_waited(seconds):
-    assert "claims that the call took" in said(replace(RESULT, seconds=seconds))
+    assert "claims that the call took" in false_claim_in(replace(RESULT, seconds=seconds))
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0, 0.4, 0.5])
 def test_a_time_within_the_judges_is_possible(seconds):
-    assert said(replace(RESULT, seconds=seconds)) is None
+    assert false_claim_in(replace(RESULT, seconds=seconds)) is None
 
 
 @pytest.mark.parametrize("ended", ["load_failed", "raised", "timeout"])
 def test_what_loading_took_is_no_claim_about_the_calls_that_repeat_how_it_ended(ended):
-    assert said(Observation(ended=ended, seconds=9.0)) is None
+    assert false_claim_in(Observation(ended=ended, seconds=9.0)) is None
 
 
 def test_results_have_as_many_elements_as_their_process_counts():
-    assert said(COUNTED) is None
-    wrong = said(replace(RESULT, work=KernelWork()))
+    assert false_claim_in(COUNTED) is None
+    wrong = false_claim_in(replace(RESULT, work=KernelWork()))
     assert wrong == "its process claims that its results have 0 elements; they have 15"
 
 
@@ -52,7 +52,7 @@ def test_results_have_as_many_elements_as_their_process_counts():
     ids=["arrays", "other results", "no results"],
 )
 def test_what_a_child_does_not_count_contradicts_nothing(observation, arrays):
-    assert said(observation, arrays=arrays) is None
+    assert false_claim_in(observation, arrays=arrays) is None
 
 
 @pytest.mark.parametrize("contract", ["published", "core"])

@@ -44,7 +44,7 @@ def writes(call):
     return returned(right(call), buffers={"x": bytes(after)})
 
 
-def tried(answer, control, *, declared=RELU, cases=24, **plan):
+def judge_scripted(answer, control, *, declared=RELU, cases=24, **plan):
     session = session_of(declared, answer)
     runner = ScriptedRunner(control)
     session.eager_checks = EagerChecks(runner, session.cache, lambda task: TORCH)
@@ -69,7 +69,7 @@ def tried(answer, control, *, declared=RELU, cases=24, **plan):
     ],
 )
 def test_what_pytorch_itself_fails_is_void_counted_and_replaced(control, said):
-    attempt, judged, _ = tried(only(strided, wrong), control)
+    attempt, judged, _ = judge_scripted(only(strided, wrong), control)
     assert attempt.verdict == Passed()
     assert (attempt.cases, attempt.failed) == (24, 0)
     voids = [j for j in judged if isinstance(j.verdict, Void)]
@@ -79,19 +79,19 @@ def test_what_pytorch_itself_fails_is_void_counted_and_replaced(control, said):
 
 
 def test_what_pytorch_does_right_convicts():
-    attempt, _, _ = tried(only(strided, wrong), right)
+    attempt, _, _ = judge_scripted(only(strided, wrong), right)
     assert attempt.profile["layouts"].status == "broken"
     assert attempt.void == {}
 
 
 def test_simpler_cases_that_pytorch_fails_too_do_not_take_the_blame():
-    attempt, _, _ = tried(wrong, only(lambda call: not strided(call), refuses))
+    attempt, _, _ = judge_scripted(wrong, only(lambda call: not strided(call), refuses))
     broken = [key for key, entry in attempt.profile.items() if entry.status == "broken"]
     assert broken == ["layouts"]
 
 
 def test_pytorch_does_not_run_on_cases_that_pass():
-    _, _, runner = tried(right, right)
+    _, _, runner = judge_scripted(right, right)
     assert (runner.opened, runner.calls) == ([], [])
 
 
@@ -128,7 +128,7 @@ def test_functions_of_our_own_follow_one_another_in_one_child(foreign, loaded):
 
 
 def test_all_cases_void_is_no_pass():
-    attempt, _, _ = tried(wrong, refuses)
+    attempt, _, _ = judge_scripted(wrong, refuses)
     assert attempt.verdict.word == "unrefereeable"
     assert "PyTorch's own function raises" in attempt.verdict.reason
 
@@ -140,16 +140,16 @@ def lacks(call):
 
 
 def test_what_only_this_cpu_lacks_excuses_no_wrong_value():
-    attempt, _, _ = tried(wrong, lacks)
+    attempt, _, _ = judge_scripted(wrong, lacks)
     assert isinstance(attempt.verdict, Failed)
-    attempt, _, _ = tried(lacks, lacks, domain="core")
+    attempt, _, _ = judge_scripted(lacks, lacks, domain="core")
     assert attempt.verdict.word == "unrefereeable"
 
 
 def test_a_definitions_own_program_need_not_return_the_promised_dtype():
     own = replace(declare("relu(x[M, N])", lambda x: x.clamp(min=0)), foreign=True)
     double = lambda call: right(call).double()
-    attempt, _, _ = tried(wrong, double, declared=own)
+    attempt, _, _ = judge_scripted(wrong, double, declared=own)
     assert attempt.verdict.kind == "value"
-    attempt, _, _ = tried(double, double, declared=own)
+    attempt, _, _ = judge_scripted(double, double, declared=own)
     assert attempt.verdict.word == "unrefereeable"

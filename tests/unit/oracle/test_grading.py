@@ -38,7 +38,7 @@ def pools_for(declared, case):
     return POOLS[key][1]
 
 
-def called(declared, case, index=0):
+def expected_call(declared, case, index=0):
     """What is due of one of the calls, and its inputs."""
     pools = pools_for(declared, case)
     drawn = {n: p.choose(stream(4, "calls"), 4) for n, p in pools.items()}
@@ -48,7 +48,7 @@ def called(declared, case, index=0):
 
 
 def verdict(declared, case, compute, index=0):
-    expectation, tensors = called(declared, case, index)
+    expectation, tensors = expected_call(declared, case, index)
     return grade(declared, expectation, returned(compute(**tensors)))
 
 
@@ -126,7 +126,7 @@ def test_what_all_evaluations_cut_off_may_be_left_within_the_usual(left, right):
 
 def another_call(declared, case, compute):
     """The right result of other contents."""
-    _, tensors = called(declared, case, index=1)
+    _, tensors = expected_call(declared, case, index=1)
     return compute(**tensors)
 
 
@@ -179,13 +179,13 @@ def test_one_element_of_another_number_of_dims_is_right_as_where_it_is_judged(sh
 
 
 def test_one_buffer_for_all_results_is_allowed():
-    expectation, tensors = called(RELU, case_of(RELU))
+    expectation, tensors = expected_call(RELU, case_of(RELU))
     seen = Observation(ended="returned", results=(result(tensors["x"].relu(), alias="x"),))
     assert isinstance(grade(RELU, expectation, seen), Passed)
 
 
 def test_what_a_task_writes_in_place_is_graded():
-    expectation, tensors = called(IN_PLACE, case_of(IN_PLACE))
+    expectation, tensors = expected_call(IN_PLACE, case_of(IN_PLACE))
 
     def seen(tensor):
         data = tensor.view(torch.uint8).numpy().tobytes()
@@ -197,14 +197,14 @@ def test_what_a_task_writes_in_place_is_graded():
 
 
 def test_a_result_that_could_not_be_shown_is_no_pass():
-    expectation, _ = called(RELU, case_of(RELU))
+    expectation, _ = expected_call(RELU, case_of(RELU))
     for ended in ("raised", "died", "timeout", "lost"):
         seen = Observation(ended=ended, error="E", message="gone")
         assert not isinstance(grade(RELU, expectation, seen), Passed)
 
 
 def test_no_result_and_a_result_that_is_no_tensor_fail():
-    expectation, _ = called(RELU, case_of(RELU))
+    expectation, _ = expected_call(RELU, case_of(RELU))
     for results in ((), (OtherResult(type="str", text="'done'"),)):
         seen = Observation(ended="returned", results=results)
         assert isinstance(grade(RELU, expectation, seen), Failed)
@@ -223,7 +223,7 @@ def test_an_answer_that_is_not_unique_is_graded_by_its_claims():
     def factor(given):
         return torch.linalg.cholesky(given["A"])
 
-    expectation, tensors = called(declared, case)
+    expectation, tensors = expected_call(declared, case)
     seen = returned(factor(tensors))
     assert isinstance(grade(declared, expectation, seen), Passed)
     for wrong in (factor(tensors) * 1.1, torch.zeros_like(tensors["A"]), tensors["A"]):
@@ -232,7 +232,7 @@ def test_an_answer_that_is_not_unique_is_graded_by_its_claims():
 
 def test_a_random_operator_is_graded_by_what_must_hold():
     declared, case = small("kernelbenchx/fused_mv_logsoftmax_dropout", M=256, K=16)
-    expectation, tensors = called(declared, case)
+    expectation, tensors = expected_call(declared, case)
     logs = torch.log_softmax(tensors["input"] @ tensors["vec"], 0)
     seen = returned(torch.nn.functional.dropout(logs, 0.5))
     assert isinstance(grade(declared, expectation, seen), Passed)
@@ -242,7 +242,7 @@ def test_a_random_operator_is_graded_by_what_must_hold():
 @pytest.mark.parametrize("name", ["argmax", "topk"])
 def test_indices_are_graded(name):
     declared, case = small(name)
-    expectation, _ = called(declared, case)
+    expectation, _ = expected_call(declared, case)
     right = tuple(o.rounded for o in expectation.outputs)
     assert isinstance(grade(declared, expectation, returned(*right)), Passed)
     wrong = tuple(torch.zeros_like(t) for t in right)
@@ -263,7 +263,7 @@ def test_what_the_operator_refuses_is_raised():
 def sampled(declared, compute, *, dtype="float32", change=lambda lines: lines):
     """How samples of three calls are judged, if `compute` gave the results."""
     case = case_of(declared, dtype=dtype)
-    calls = [called(declared, case, index) for index in (0, 1, 0)]
+    calls = [expected_call(declared, case, index) for index in (0, 1, 0)]
     outputs = [compute(**tensors).reshape(-1) for _, tensors in calls]
     count = outputs[0].numel()
     spots = (count - 1, 0, count // 2, 0)
@@ -324,7 +324,7 @@ def test_claims_about_the_whole_are_left_out():
 
 
 def test_a_sample_of_another_form_is_no_right_one():
-    expectation, _ = called(RELU, case_of(RELU))
+    expectation, _ = expected_call(RELU, case_of(RELU))
     seen = Observation(ended="returned", results=(OtherResult(type="sample", text="odd"),))
     found = grade_spots(RELU, [expectation], [(0,)], seen)
     assert (type(found), found.detail) == (Failed, "odd")
@@ -336,11 +336,11 @@ def test_a_sample_of_another_form_is_no_right_one():
 )
 def test_where_elements_are_right_together_only_none_is_judged_alone(name, alone):
     declared = find(f"kernelbenchx/{name}")
-    assert spotwise(declared, called(declared, case_of(declared))[0]) is alone
+    assert spotwise(declared, expected_call(declared, case_of(declared))[0]) is alone
 
 
 def test_what_is_written_in_place_is_judged_as_a_whole():
-    assert not spotwise(IN_PLACE, called(IN_PLACE, case_of(IN_PLACE))[0])
+    assert not spotwise(IN_PLACE, expected_call(IN_PLACE, case_of(IN_PLACE))[0])
 
 
 def _claims(works):

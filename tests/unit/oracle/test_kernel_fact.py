@@ -137,8 +137,8 @@ def test_the_first_call_that_launches_an_own_kernel_is_the_one_that_counts():
 def test_calls_are_counted_until_an_own_kernel_was_seen():
     session = session_of(RELU, made_by(MIXED, idle=untouched), language="triton")
     [*_, _] = judge_cases(session, Plan(cases=5, domain="core"))
-    asked = [call.kernels for call in session.runner.calls]
-    assert asked.count("count") == asked.count("idle") == 1
+    requests = [call.kernels for call in session.runner.calls]
+    assert requests.count("count") == requests.count("idle") == 1
 
 
 @pytest.mark.parametrize(("language", "most"), [("triton", 40), ("cuda", 8), ("torch", 1)])
@@ -146,8 +146,8 @@ def test_calls_without_an_own_kernel_are_counted_as_long_as_one_may_come(languag
     none = KernelWork(runs=(MM,), elements=15, stored=0)
     session = session_of(RELU, made_by(none), language=language)
     [*_, _] = judge_cases(session, Plan(cases=20, domain="core"))
-    asked = [call.kernels for call in session.runner.calls]
-    assert asked.count("count") == min(most, len(asked))
+    requests = [call.kernels for call in session.runner.calls]
+    assert requests.count("count") == min(most, len(requests))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def after(seconds, call, **more):
     return returned(call.tensors["x"].clamp(min=0), seconds=seconds, **more)
 
 
-def tried(answer, *, language="triton", budget_s=3.0, **runner):
+def judge_scripted(answer, *, language="triton", budget_s=3.0, **runner):
     session = session_of(RELU, answer, language=language, **runner)
     # What is expected of the cases is made before, so that it takes none of the time.
     *_, ended = judge_cases(session_of(RELU, lambda call: after(0, call)), Plan())
@@ -66,7 +66,7 @@ def test_without_an_end_there_is_time_for_everything():
 
 
 def test_a_kernel_that_is_slow_at_every_size_is_not_supported_here():
-    attempt, _ = tried(lambda call: after(0.2, call))
+    attempt, _ = judge_scripted(lambda call: after(0.2, call))
     assert isinstance(attempt.verdict, UnsupportedHere)
     assert "slow" in attempt.verdict.reason
     assert "--timeout" in attempt.verdict.reason
@@ -74,7 +74,7 @@ def test_a_kernel_that_is_slow_at_every_size_is_not_supported_here():
 
 
 def test_elsewhere_than_in_the_interpreter_its_time_is_spent():
-    attempt, _ = tried(lambda call: after(0.2, call), language="torch")
+    attempt, _ = judge_scripted(lambda call: after(0.2, call), language="torch")
     assert attempt.verdict == TimedOut(seconds=3.0)
 
 
@@ -84,7 +84,7 @@ def test_a_kernel_that_hangs_at_some_sizes_is_blamed_for_it():
             return Observation(ended="timeout")
         return after(0.001, call)
 
-    attempt, _ = tried(answer, budget_s=None)
+    attempt, _ = judge_scripted(answer, budget_s=None)
     assert isinstance(attempt.verdict, TimedOut)
 
 
@@ -101,6 +101,6 @@ def test_compiling_takes_a_share_of_the_time_and_no_more():
         time.sleep(2.0)
         return Observation(ended="returned")
 
-    attempt, calls = tried(answer, budget_s=20.0, targets=("sm_90",), compiled=compiled)
+    attempt, calls = judge_scripted(answer, budget_s=20.0, targets=("sm_90",), compiled=compiled)
     assert attempt.verdict == Passed()
     assert 1 <= sum(call.mode == "compile" for call in calls) <= 3

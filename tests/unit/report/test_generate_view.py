@@ -16,7 +16,7 @@ SPENT = {"calls": 12, "answers": 9, "answers_without_tokens": 2}
 REFINED = {"chains": 4, "right_at_first": 1, "right_at_best": 3, "right_at_last": 2, "rounds": 4}
 
 
-def shown(**more):
+def render(**more):
     named = {"suite": "core", "method": "refine", "tasks": 4, "chains": 4, "answers": 9}
     return piped(generate_view(document(GenerateDocument, run="my run", **{**named, **more})))
 
@@ -63,4 +63,4 @@ def shown(**more):
     ],
 )
 def test_a_generation_says_its_counts_and_the_next_step(more, says):
-    assert says in shown(**more)
+    assert says in render(**more)

@@ -24,7 +24,7 @@ def candidate(number, verdict="fail", **more):
     }
 
 
-def shown(*candidates, **more):
+def render(*candidates, **more):
     ran = {
         "attempts": len(candidates),
         "stages": {},
@@ -49,16 +49,16 @@ def shown(*candidates, **more):
 
 def test_whose_kernels_take_the_devices_time_is_counted_where_it_is_known():
     shares = (1.0, 1.0, 0.25, 0.0, None)
-    said = shown(*(candidate(n, "pass", own_time=share) for n, share in enumerate(shares)))
+    said = render(*(candidate(n, "pass", own_time=share) for n, share in enumerate(shares)))
     assert "the device's time of 4 timed candidates: own 2, shared 1, library 1\n" in said
-    assert "device's time" not in shown(candidate(1, "pass"))
+    assert "device's time" not in render(candidate(1, "pass"))
 
 
 def test_attempts_that_repeat_a_source_are_counted():
     first = candidate(0, "pass")
-    assert "\n1 attempt repeats the source of another\n" in shown(first, repeated_sources=1)
-    assert "\n3 attempts repeat the source of another\n" in shown(first, repeated_sources=3)
-    assert "the source of another" not in shown(first)
+    assert "\n1 attempt repeats the source of another\n" in render(first, repeated_sources=1)
+    assert "\n3 attempts repeat the source of another\n" in render(first, repeated_sources=3)
+    assert "the source of another" not in render(first)
 
 
 def test_second_rounds_are_counted_by_how_they_ended():
@@ -68,13 +68,13 @@ def test_second_rounds_are_counted_by_how_they_ended():
     rounds = ("pass", "fail", "pass")
     ended = [candidate(n, v, second_round=again(v)) for n, v in enumerate(rounds)]
     repeated = candidate(3, "pass", second_round=again("pass"), same_as="answers.jsonl:0")
-    said = shown(*ended, repeated, candidate(4, "pass"))
+    said = render(*ended, repeated, candidate(4, "pass"))
     assert "judged in a second round: 3 right candidates (drawn 3): pass 2, fail 1\n" in said
-    assert "second round" not in shown(candidate(1, "pass"))
+    assert "second round" not in render(candidate(1, "pass"))
 
 
 def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
-    said = shown(
+    said = render(
         candidate(1, "pass"),
         candidate(
             2,
@@ -93,7 +93,7 @@ def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
 
 
 def test_what_cannot_be_judged_here_is_counted_by_reason():
-    said = shown(
+    said = render(
         candidate(1, "unsupported_here", reason="a CUDA source needs a CUDA device"),
         candidate(2, "unsupported_here", reason="create_rand is newer"),
         candidate(3, "pass"),
@@ -106,17 +106,17 @@ def test_what_cannot_be_judged_here_is_counted_by_reason():
 
 
 def test_of_very_many_the_rest_is_counted():
-    said = shown(*(candidate(n) for n in range(MOST_FAILING + 7)))
+    said = render(*(candidate(n) for n in range(MOST_FAILING + 7)))
     assert said.count("answers.jsonl:") == MOST_FAILING
     assert "and 7 more; all are in --json" in said
 
 
 def test_what_the_machine_spoilt_is_said_to_say_nothing_of_the_candidates():
-    said = shown(candidate(1, "infra"), candidate(2, "pass"))
+    said = render(candidate(1, "infra"), candidate(2, "pass"))
     assert "not judged: 1 of 2 candidates (`infra`): this machine failed twice" in said
     assert "this says nothing about them" in said
     assert "not right" not in said
 
 
 def test_a_candidates_text_does_nothing_to_the_terminal():
-    assert "\x1b" not in shown(candidate(1, name="a\x1b[31m", reason="b\x1b]0;x\x07"))
+    assert "\x1b" not in render(candidate(1, name="a\x1b[31m", reason="b\x1b]0;x\x07"))

@@ -197,7 +197,7 @@ def test_the_audit_gives_every_count_with_its_denominator():
     assert "4 cases not run: too large" in text
 
 
-def shown(view, width):
+def render_lines(view, width):
     console = Console(width=width, file=io.StringIO())
     console.print(view)
     return console.file.getvalue().splitlines()
@@ -205,7 +205,7 @@ def shown(view, width):
 
 @pytest.mark.parametrize(("width", "title"), [(140, "KB"), (100, "passed by"), (50, "passed by")])
 def test_the_audit_says_what_a_terminal_has_room_for(width, title):
-    lines = shown(audit_view(AUDIT), width)
+    lines = render_lines(audit_view(AUDIT), width)
     head = next(line for line in lines if "kernel" in line)
     assert title in head
     assert max(map(len, lines)) <= width

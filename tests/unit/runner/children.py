@@ -33,7 +33,7 @@ def is_running(pid):
     return state not in "ZX"
 
 
-def named(name):
+def processes_named(name):
     """Running processes that have given themselves this name, by the numbers seen from here."""
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):

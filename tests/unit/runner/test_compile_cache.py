@@ -44,7 +44,7 @@ def candidate():
     return read_candidate(COMPILING, "f.py", task_names=("f",), task="f")
 
 
-def made(session, x=0.0):
+def result_texts(session, x=0.0):
     return [result.text for result in call(session, vector(x)).results]
 
 
@@ -52,36 +52,36 @@ def made(session, x=0.0):
 def test_a_file_cut_short_is_not_used_by_the_next_child(runner, candidate):
     with runner.open(candidate) as session:
         assert call(session, vector(1.0), deadline_s=0.5).ended == "timeout"
-        assert made(session)[0] == "'half and half'"
+        assert result_texts(session)[0] == "'half and half'"
 
 
 @pytest.mark.slow
 def test_it_is_not_used_after_the_judge_has_died_either(runner, candidate, tmp_path):
     with runner.open(candidate) as session:
-        assert made(session)
+        assert result_texts(session)
         (mark,) = tmp_path.glob("*/.child-*")
         # As of a child that has begun to work, and writes.
         os.utime(mark)
         (tmp_path / candidate.sha256 / "made.so").write_text("half")
         os.kill(zygote_of(session.pid), signal.SIGKILL)
     with Runner(device=CPU, cache_root=tmp_path) as then, then.open(candidate) as session:
-        assert made(session)[0] == "'half and half'"
+        assert result_texts(session)[0] == "'half and half'"
 
 
 @pytest.mark.slow
 def test_a_child_killed_later_leaves_what_was_compiled_before(runner, candidate):
     with runner.open(candidate) as session:
-        before = made(session)
+        before = result_texts(session)
         # Files have times of a coarse clock.
         time.sleep(0.05)
         assert call(session, vector(2.0)).ended == "died"
-        assert made(session) == before
+        assert result_texts(session) == before
 
 
 @pytest.mark.slow
 def test_children_at_once_share_what_is_whole(runner, candidate):
     with runner.open(candidate) as one, runner.open(candidate) as other:
-        assert made(one) == made(other)
+        assert result_texts(one) == result_texts(other)
 
 
 @pytest.mark.slow
@@ -90,10 +90,10 @@ def test_a_cache_cut_short_stays_while_another_child_uses_it(runner, candidate, 
         assert user.loaded.ended == "returned"
         with runner.open(candidate) as session:
             assert call(session, vector(1.0), deadline_s=0.5).ended == "timeout"
-            assert made(session)[0] == "'half and half'"
+            assert result_texts(session)[0] == "'half and half'"
         assert (tmp_path / candidate.sha256 / "made.so").read_text() == "half"
     with runner.open(candidate) as session:
-        assert made(session)[0] == "'half and half'"
+        assert result_texts(session)[0] == "'half and half'"
     assert (tmp_path / candidate.sha256 / "made.so").read_text() == "half and half"
 
 
@@ -101,7 +101,7 @@ def test_a_cache_cut_short_stays_while_another_child_uses_it(runner, candidate, 
 def test_marks_of_the_dead_do_not_pile_up(runner, candidate, tmp_path):
     for _ in range(3):
         with runner.open(candidate) as session:
-            assert made(session)
+            assert result_texts(session)
     assert len([*tmp_path.glob("*/.child-*")]) == 1
 
 

@@ -38,7 +38,7 @@ def driver(tmp_path_factory):
     return build
 
 
-def tried(folder, level):
+def try_driver(folder, level):
     command = [sys.executable, "-m", "kerneltruth.runner.device_keeper", "--device", "0"]
     environment = {**os.environ, "LD_LIBRARY_PATH": folder}
     ran = subprocess.run(
@@ -51,7 +51,7 @@ def tried(folder, level):
 def test_a_contained_process_maps_what_another_has_made(driver, level):
     if LEVELS.index(levels.offered().level) < LEVELS.index(level):
         pytest.skip(f"no isolation {level!r} here: {levels.offered().limited_by}")
-    assert tried(driver(), level) == ""
+    assert try_driver(driver(), level) == ""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_contained_process_maps_what_another_has_made(driver, level):
     ],
 )
 def test_a_device_that_shares_no_memory_is_found_out(driver, option, said):
-    assert tried(driver(option), "process") == said
+    assert try_driver(driver(option), "process") == said
 
 
 @pytest.fixture

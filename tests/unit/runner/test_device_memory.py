@@ -90,7 +90,7 @@ def test_a_keeper_that_is_gone_is_said_so():
         KeptDeviceMemory(keeper, 1)
 
 
-class Gone:
+class LostKeeper:
     """A keeper that is gone whenever it should make memory."""
 
     def __init__(self, device, work_root):
@@ -107,7 +107,7 @@ class Gone:
 
 
 def test_a_keeper_that_dies_is_started_anew(keeper):
-    started = iter([Gone("cuda:0", None), keeper])
+    started = iter([LostKeeper("cuda:0", None), keeper])
     memories = DeviceMemories("cuda:0", None, new_keeper=lambda device, root: next(started))
     memory = memories.make(1)
     memory.put([(0, 1)])
@@ -116,7 +116,7 @@ def test_a_keeper_that_dies_is_started_anew(keeper):
 
 def test_a_keeper_that_dies_twice_is_the_machines_fault():
     with pytest.raises(EnvironmentFault, match="keeps dying; `kerneltruth doctor`"):
-        DeviceMemories("cuda:0", None, new_keeper=Gone).make(1)
+        DeviceMemories("cuda:0", None, new_keeper=LostKeeper).make(1)
 
 
 @pytest.mark.parametrize(("why", "started"), [(None, ["cuda:0"]), ("no driver", [])])

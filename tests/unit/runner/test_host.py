@@ -54,8 +54,8 @@ def test_only_the_requested_rows_of_a_result_come_back(opened):
     double, *others = seen.results
     assert double.shape == (3, 2)
     assert floats(double.data) == (0.0, 2.0, 12.0, 14.0, 16.0, 18.0)
-    told = [other.text for other in others]
-    assert told == ["a tensor of the shape [4, 2]", "a tensor of the shape []", "None"]
+    texts = [other.text for other in others]
+    assert texts == ["a tensor of the shape [4, 2]", "a tensor of the shape []", "None"]
     assert seen.buffers == {}
 
 
@@ -82,20 +82,20 @@ def test_a_call_without_waiting_for_the_start_gives_the_right_answers(runner):
 SAYING = "def f():\n    return {}\n"
 
 
-def told(session):
+def pid_and_number(session):
     (result,) = session.call([], poison=POISON).results
     return session.pid, int(result.text)
 
 
 def test_another_candidate_is_loaded_in_the_same_child(opened):
     session = opened(SAYING.format(1))
-    pid, one = told(session)
+    pid, one = pid_and_number(session)
     session.load_instead(replace(session.candidate, source=SAYING.format(2)))
-    assert (one, told(session)) == (1, (pid, 2))
+    assert (one, pid_and_number(session)) == (1, (pid, 2))
     session.load_instead(replace(session.candidate, source="no Python"))
     assert session.loaded.ended == "load_failed"
     session.load_instead(replace(session.candidate, source=SAYING.format(3)))
-    fresh, three = told(session)
+    fresh, three = pid_and_number(session)
     assert (fresh != pid, three) == (True, 3)
 
 

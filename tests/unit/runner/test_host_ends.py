@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from children import CPU, call, is_running, named, vector, zygote_of
+from children import CPU, call, is_running, processes_named, vector, zygote_of
 
 from interrupts import heed_interrupts
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -132,7 +132,7 @@ DAEMON = f"""
 def test_a_daemon_ends_with_its_session(opened):
     session = opened(DAEMON)
     call(session, vector(1.0))
-    pids = [*named(NAME), session.pid]
+    pids = [*processes_named(NAME), session.pid]
     assert [is_running(pid) for pid in pids] == [True, True]
     session.close()
     assert not any(is_running(pid) for pid in pids)
@@ -141,7 +141,7 @@ def test_a_daemon_ends_with_its_session(opened):
 def test_a_daemon_ends_when_the_child_dies(opened):
     seen = call(opened(f"{DAEMON}        print('begun', flush=True); os._exit(1)"), vector(1.0))
     assert (seen.ended, seen.output) == ("died", "begun\n")
-    assert not named(NAME)
+    assert not processes_named(NAME)
 
 
 @pytest.mark.slow

@@ -154,10 +154,10 @@ def test_inputs_change_in_the_same_memory_between_calls(opened, in_sight, versio
     seen = opened(SEES).call(
         [vector(1.0)], poison=POISON, deadline_s=10, earlier=earlier, in_sight=in_sight
     )
-    values, same, told = (result.data for result in seen.results)
+    values, same, counts = (result.data for result in seen.results)
     assert floats(values) == (2.0, 3.0, 1.0)
     assert bytes(same) == b"\x01"
-    assert struct.unpack("<3q", told) == versions
+    assert struct.unpack("<3q", counts) == versions
     assert floats(seen.buffers["x"]) == (1.0,)
 
 
@@ -280,7 +280,7 @@ def ends():
     os.close(printed)
 
 
-def ended(link, deadline_s):
+def ending_of(link, deadline_s):
     start = time.monotonic()
     with pytest.raises(Ended) as end:
         link.receive(deadline=start + deadline_s)
@@ -300,14 +300,14 @@ def test_a_packet_that_no_warden_sends_loses_the_child(ends, packet):
     link, channel, _, _ = ends
     channel.send(packet)
 
-    assert ended(link, 5).message == "the warden of the child spoke nonsense"
+    assert ending_of(link, 5).message == "the warden of the child spoke nonsense"
 
 
 def test_a_child_whose_warden_ends_without_a_reason_is_lost(ends):
     link, channel, _, _ = ends
     channel.send(b'{"gone": 1}')
 
-    seen = ended(link, 5)
+    seen = ending_of(link, 5)
     assert (seen.ended, seen.message) == ("lost", "the warden of the child is gone")
 
 
@@ -333,7 +333,7 @@ def test_what_comes_byte_by_byte_keeps_no_call_beyond_its_deadline(ends, end):
     wire.send(struct.pack("<4sHIQ", MAGIC, VERSION, 2**20, 0))
     dripping(wire.fileno() if end == "an answer" else printed, b" ").start()
 
-    assert ended(link, 0.2).ended == "timeout"
+    assert ending_of(link, 0.2).ended == "timeout"
 
 
 def test_an_answer_that_waited_for_its_reader_counts(ends):

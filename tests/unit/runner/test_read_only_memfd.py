@@ -42,12 +42,12 @@ class Refusing:
     """Refuses as many attempts to seal; keeps their descriptors."""
 
     def __init__(self, times, number):
-        self.asked = []
+        self.requests = []
         self._times, self._number = times, number
 
     def __call__(self, descriptor, *more):
-        self.asked.append(descriptor)
-        if len(self.asked) <= self._times:
+        self.requests.append(descriptor)
+        if len(self.requests) <= self._times:
             raise OSError(self._number, os.strerror(self._number))
         return fcntl.fcntl(descriptor, *more)
 
@@ -55,9 +55,9 @@ class Refusing:
 def test_memory_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_not():
     control = Refusing(3, errno.EBUSY)
     sealed = ReadOnlyMemfd(memoryview(DATA), control=control, pause_s=0.0)
-    assert len(control.asked) == 4
+    assert len(control.requests) == 4
     with pytest.raises(PermissionError):
-        os.write(control.asked[0], b"spoilt")
+        os.write(control.requests[0], b"spoilt")
     assert read(sealed.path) == DATA
 
 
@@ -66,9 +66,9 @@ def test_memory_that_cannot_be_sealed_is_given_back(number, tries):
     control = Refusing(TRIES + 1, number)
     with pytest.raises(OSError, match=os.strerror(number)):
         ReadOnlyMemfd(memoryview(DATA), control=control, pause_s=0.0)
-    assert len(control.asked) == tries
+    assert len(control.requests) == tries
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(control.asked[0])
+        os.fstat(control.requests[0])
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ POOL = bytes(range(64))
 SUPPLY = Supply(name="x", dtype="float32", shape=(2, 3), pool=POOL, shown=True)
 
 
-def crossed(message, limit=2**20):
+def round_trip(message, limit=2**20):
     return decode(io.BytesIO(encode(message)).read, limit=limit)
 
 
@@ -70,7 +70,7 @@ def crossed(message, limit=2**20):
     ids=lambda m: type(m).__name__,
 )
 def test_a_timing_message_arrives_as_it_was_sent(message):
-    arrived = crossed(message)
+    arrived = round_trip(message)
     assert type(arrived) is type(message)
     assert as_lists(asdict(arrived)) == as_lists(asdict(message))
 
@@ -85,14 +85,14 @@ def as_lists(value):
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_an_attribute_of_several_numbers_is_offered_as_a_tuple(kind):
     sizes = ScalarArgument(name="size", value=kind((4, 2)), default=kind((1,)))
-    (arrived,) = crossed(PrepareInputs(arguments=(sizes,))).arguments
+    (arrived,) = round_trip(PrepareInputs(arguments=(sizes,))).arguments
     offered = offered_scalar(arrived)
     assert (offered.value, offered.default, offered.optional) == ((4, 2), (1,), False)
 
 
 def test_a_message_that_is_too_large_is_refused():
     with pytest.raises(ProtocolError, match="is over 10"):
-        crossed(PrepareInputs(arguments=(SUPPLY,)), limit=10)
+        round_trip(PrepareInputs(arguments=(SUPPLY,)), limit=10)
 
 
 def test_another_version_is_refused_by_name():
@@ -109,22 +109,22 @@ def test_pieces_follow_one_another(size):
         arguments=(replace(message, pool=bytes(size)), replace(message, pool=b"end"))
     )
     assert b"".join(pieces(whole)) == encode(whole)
-    assert crossed(whole) == whole
+    assert round_trip(whole) == whole
 
 
-def shown(data):
+def observation_of(data):
     result = TensorResult(dtype="int8", shape=(len(data),), strides=(1,), device="cpu", data=data)
     return Observation(ended="returned", results=(result,))
 
 
 def test_large_contents_are_sent_as_they_are():
     data = memoryview(bytearray(2**17))
-    assert any(piece is data for piece in pieces(shown(data)))
-    assert crossed(shown(data)) == shown(bytes(data))
+    assert any(piece is data for piece in pieces(observation_of(data)))
+    assert round_trip(observation_of(data)) == observation_of(bytes(data))
 
 
 def test_contents_that_come_alone_are_not_copied():
-    sent = io.BytesIO(encode(shown(bytes(2**17))))
+    sent = io.BytesIO(encode(observation_of(bytes(2**17))))
     given = []
 
     def read(count):
@@ -136,7 +136,7 @@ def test_contents_that_come_alone_are_not_copied():
 
 
 def test_contents_that_begin_elsewhere_than_they_could_are_refused():
-    data = encode(shown(bytes(8))).replace(b"[0, 8]", b"[1, 8]")
+    data = encode(observation_of(bytes(8))).replace(b"[0, 8]", b"[1, 8]")
     with pytest.raises(ProtocolError, match="outside of the payload"):
         decode(io.BytesIO(data).read, limit=2**20)
 
@@ -163,14 +163,14 @@ OBSERVATIONS = st.builds(
 @settings(deadline=None)
 @given(OBSERVATIONS)
 def test_an_observation_arrives_as_it_was_sent(observation):
-    assert crossed(observation) == observation
+    assert round_trip(observation) == observation
 
 
 @settings(deadline=None)
 @given(st.text(), NUMBERS, NUMBERS)
 def test_an_attribute_arrives_as_it_was_sent(name, value, default):
     sent = PrepareInputs(arguments=(ScalarArgument(name=name, value=value, default=default),))
-    assert crossed(sent) == sent
+    assert round_trip(sent) == sent
 
 
 def refused(data):
@@ -235,7 +235,7 @@ def test_what_is_quoted_of_a_message_stays_in_one_line():
 
 
 def test_contents_are_taken_once_and_in_order():
-    data = encode(shown(bytes(8)))
+    data = encode(observation_of(bytes(8)))
     twice = data.replace(b'"buffers": {}', b'"buffers": {"x": {"~bytes": [0, 8]}}')
     header = len(twice) - len(data) + int.from_bytes(data[6:10], "little")
     with pytest.raises(ProtocolError, match="not the next"):
@@ -246,4 +246,4 @@ def test_what_a_field_holds_by_default_is_not_sent():
     data = encode(Observation(ended="returned"))
     header = json.loads(data[data.index(b"{") :])
     assert header.keys() == {"~kind", "ended", "timings", "buffers"}
-    assert crossed(Observation(ended="returned")) == Observation(ended="returned")
+    assert round_trip(Observation(ended="returned")) == Observation(ended="returned")

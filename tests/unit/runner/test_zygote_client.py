@@ -27,7 +27,7 @@ class Struck(subprocess.Popen):
 
 
 @pytest.fixture
-def begun():
+def started_processes():
     """The processes that were started."""
     Struck.started.clear()
     # A shell may start background processes so that they ignore Ctrl-C.
@@ -40,23 +40,23 @@ def is_there(pid):
     return os.path.exists(f"/proc/{pid}")
 
 
-def test_an_interrupt_amid_the_start_ends_what_was_started(begun, tmp_path):
+def test_an_interrupt_amid_the_start_ends_what_was_started(started_processes, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         Zygote(**WARM, work_root=tmp_path, popen=Struck)
-    (pid,) = begun
+    (pid,) = started_processes
     assert not is_there(pid)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_host_that_ignores_interrupts_starts_its_zygote(begun, tmp_path):
+def test_a_host_that_ignores_interrupts_starts_its_zygote(started_processes, tmp_path):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         zygote = Zygote(**WARM, work_root=tmp_path, popen=Struck)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert is_there(begun[0])
+    assert is_there(started_processes[0])
     zygote.close()
-    assert not is_there(begun[0])
+    assert not is_there(started_processes[0])
 
 
 def test_another_thread_may_start_one(tmp_path):

@@ -219,7 +219,7 @@ def test_what_is_no_readable_text_is_refused(file, tmp_path):
     assert "No such file" in refused(tmp_path / "none.py")
 
 
-def called(path, **given):
+def call_eager(path, **given):
     (task,) = tasks_of(path).values()
     return eager(str(path), path.read_text(), task.name)(**given)
 
@@ -227,7 +227,7 @@ def called(path, **given):
 def test_the_eager_baseline_takes_what_a_candidate_takes(file):
     path = file(TASK.replace("x + by,", "x + by,\n    out=True,"))
     x, out = torch.ones(2, 3), torch.zeros(2, 3)
-    assert called(path, x=x, by=2.0, out=out) is out
+    assert call_eager(path, x=x, by=2.0, out=out) is out
     assert out.unique().tolist() == [3.0]
 
 
@@ -238,7 +238,7 @@ def test_the_eager_baseline_writes_what_the_contract_says(file, outputs, returne
     result = "x + by" if returned is None else "(x + by, x - by)"
     more = f"{result},\n    mutates=('x',),\n    outputs=({outputs},),"
     x = torch.ones(2, 3)
-    made = called(file(TASK.replace("x + by,", more)), x=x, by=2.0)
+    made = call_eager(file(TASK.replace("x + by,", more)), x=x, by=2.0)
     assert x.unique().tolist() == [3.0 if returned is None else -1.0]
     assert (made if made is None else made.unique().item()) == returned
 
@@ -289,8 +289,8 @@ def test_what_is_off_by_a_factor_within_a_tolerance_spoils_no_case(file, call):
     more = "x + by,\n    tolerance={'float32': 0.02}, backward=True,"
     task = tasks_of(file(TASK.replace("x + by,", more)))["my_tasks/shifted"]
     case = benchmark_case(task, 0, "float32")
-    asked = replace(case, attributes=(("by", 1.0), ("_call", call)))
-    found = expect(task, asked, Policy())
+    with_call = replace(case, attributes=(("by", 1.0), ("_call", call)))
+    found = expect(task, with_call, Policy())
     assert (found.unrefereeable, found.invalid) == (None, None)
 
 

@@ -26,7 +26,7 @@ def accepted(request):
     return accepted_by(request.param)
 
 
-def asked(name):
+def entry_line(name):
     """How an instruction gives an entry."""
     if name in ARGUMENTS:
         return f"{name} (Tensor): the input"
@@ -35,7 +35,7 @@ def asked(name):
 
 def prediction(name, source):
     return {
-        "instruction": f"Write a kernel.\nWrapper Entry Information: {asked(name)}\nVerify it.",
+        "instruction": f"Write it.\nWrapper Entry Information: {entry_line(name)}\nVerify it.",
         "predict": f"Here it is:\n```python\n{source}```\n",
     }
 

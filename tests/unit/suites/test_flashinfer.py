@@ -79,8 +79,8 @@ def test_the_reference_is_evaluated_in_float64_in_a_child(opened):
     inputs = materialize(task, case)
     (truth,) = reference(task, inputs.tensors, inputs.scalars)
     assert truth.dtype == torch.float64
-    due = inputs.tensors["a"].double() @ inputs.tensors["b"].double().T
-    assert torch.allclose(truth, due, rtol=1e-13)
+    expected = inputs.tensors["a"].double() @ inputs.tensors["b"].double().T
+    assert torch.allclose(truth, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_a_call_moves_its_inputs_and_outputs_once(opened, definition):
     moved = [t for t in inputs.tensors.values() if t is not None]
     results = reference(task, inputs.tensors, inputs.scalars)
     sizes = [getattr(torch, o.dtype_at(case.dtype)).itemsize for o in task.outputs]
-    due = sum(r.numel() * size for r, size in zip(results, sizes, strict=True))
-    expected = sum(t.numel() * t.element_size() for t in moved) + due
+    output_bytes = sum(r.numel() * size for r, size in zip(results, sizes, strict=True))
+    expected = sum(t.numel() * t.element_size() for t in moved) + output_bytes
     assert work_of(task, case).bytes == expected
 
 
@@ -372,7 +372,7 @@ def source_of(tmp_path, made):
     return read.source if isinstance(read, Submission) else read.reason
 
 
-def called(source, *arguments):
+def call_solution(source, *arguments):
     space = {}
     exec(source, space)
     return space["solution_of_rms_w96"](*arguments)
@@ -382,7 +382,7 @@ def test_outputs_that_a_solution_writes_are_allocated_for_it(tmp_path):
     body = "def run(x, scale, y):\n    y.copy_(x * scale)\n"
     made = solution("w", "rms_w96", writes=True, sources={"main.py": body})
     x = torch.ones(3, 96, dtype=torch.bfloat16)
-    result = called(source_of(tmp_path, made), x, 2 * torch.ones(96, dtype=torch.bfloat16))
+    result = call_solution(source_of(tmp_path, made), x, 2 * torch.ones(96, dtype=torch.bfloat16))
     assert result.dtype == torch.bfloat16
     assert result.tolist() == [[2.0] * 96] * 3
 
@@ -397,7 +397,7 @@ def test_several_files_are_joined(tmp_path):
         "helpers.py": "from __future__ import annotations\n\ndef plus(x):\n    return x + 1\n",
     }
     source = source_of(tmp_path, solution("j", "rms_w96", sources=sources))
-    assert called(source, torch.tensor(3.0), torch.tensor(2.0)) == 14.0
+    assert call_solution(source, torch.tensor(3.0), torch.tensor(2.0)) == 14.0
 
 
 @pytest.mark.parametrize(

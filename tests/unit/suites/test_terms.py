@@ -8,20 +8,20 @@ from kerneltruth.suites.terms import Terms, contract_of
 from kerneltruth.tasks.registry import TASKS
 
 
-def shown(key, contract="core", terms=None):
+def obligations_of(key, contract="core", terms=None):
     terms = terms or terms_of(TASKS[key].suite)
     return contract_of(TASKS[key], contract, terms).obligations
 
 
 def test_a_promise_is_shown_with_the_sentence_that_makes_it():
-    attributes = shown("kernelbenchx/gelu_fp16")["attributes"]
+    attributes = obligations_of("kernelbenchx/gelu_fp16")["attributes"]
     assert attributes.decisive
     assert [p.promise for p in attributes.promises] == ["approximate"]
     assert "support for approximate='tanh'" in attributes.promises[0].sentence
 
 
 def test_an_argument_that_follows_from_a_form_has_a_sentence_of_its_own():
-    found = shown("tritonbench/tensordot")
+    found = obligations_of("tritonbench/tensordot")
     (lists,), (stretched,) = found["attributes"].promises, found["shapes"].promises
     assert (lists.promise, stretched.promise) == ("dims", "dims")
     assert "explicit lists of dimensions" in lists.sentence
@@ -30,27 +30,27 @@ def test_an_argument_that_follows_from_a_form_has_a_sentence_of_its_own():
 
 def test_what_no_sentence_promises_decides_under_torch_alone():
     key = "kernelbenchx/fused_hstack_div"
-    assert not shown(key)["dtypes.float16"].decisive
-    assert shown(key)["dtypes.float16"].reason == "no sentence of the prompt promises it"
-    assert shown(key, "torch")["dtypes.float16"].decisive
+    assert not obligations_of(key)["dtypes.float16"].decisive
+    assert obligations_of(key)["dtypes.float16"].reason == "no sentence of the prompt promises it"
+    assert obligations_of(key, "torch")["dtypes.float16"].decisive
 
 
 def test_a_promised_gradient_decides_by_its_sentence():
-    gradients = shown("kernelbenchx/fused_hstack_div")["gradients"]
+    gradients = obligations_of("kernelbenchx/fused_hstack_div")["gradients"]
     assert gradients.decisive
     assert "autograd" in gradients.promises[0].sentence
 
 
 @pytest.mark.parametrize("name", ["shapes", "values"])
 def test_sizes_and_values_decide_by_the_projects_choice(name):
-    obligation = shown("kernelbenchx/relu")[name]
+    obligation = obligations_of("kernelbenchx/relu")[name]
     assert obligation.decisive
     assert obligation.reason is not None
     assert "this project's choice" in obligation.reason
 
 
 def test_a_task_of_our_own_promises_what_its_declaration_says():
-    promises = shown("softmax")["dtypes.float16"].promises
+    promises = obligations_of("softmax")["dtypes.float16"].promises
     assert [p.sentence for p in promises] == [
         "Data types that must be served: float32, float16, bfloat16."
     ]
@@ -60,11 +60,11 @@ def test_what_a_benchmark_demands_decides_in_its_words_except_under_torch():
     rule = "rule 3 of the contest"
     terms = Terms(demands={"kernel": rule, "layouts": rule})
     for contract in ("published", "core"):
-        found = shown("relu", contract, terms)
+        found = obligations_of("relu", contract, terms)
         assert found["kernel"].decisive
         assert found["layouts"].decisive
         assert found["layouts"].reason == rule
-    assert not shown("relu", "torch", terms)["kernel"].decisive
+    assert not obligations_of("relu", "torch", terms)["kernel"].decisive
 
 
 def test_what_a_task_does_not_have_is_not_demanded_of_it():

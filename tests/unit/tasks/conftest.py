@@ -10,7 +10,7 @@ from kerneltruth.tasks.registry import find
 
 
 @pytest.fixture
-def made():
+def make_matrix():
     """A float32 matrix of a kind and form, as cases hold it."""
 
     def make(kind, form, *shape, seed=0):

@@ -16,7 +16,7 @@ from kerneltruth.tasks.gpu import OnGpu, signs
 EPS32 = 2.0**-23
 
 
-def drawn(*shape: int) -> Tensor:
+def draw_normal(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
@@ -30,7 +30,7 @@ def on_gpu(call: Callable[[], Tensor], *, ulp: float = 2.0**-52) -> Tensor:
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_convolution_is_the_same(stride: int, padding: int, dilation: int, groups: int) -> None:
-    x, weight, bias = drawn(2, 4, 9, 8), drawn(6, 4 // groups, 3, 2), drawn(6)
+    x, weight, bias = draw_normal(2, 4, 9, 8), draw_normal(6, 4 // groups, 3, 2), draw_normal(6)
     given = (x, weight, bias, stride, padding, dilation, groups)
     assert torch.allclose(on_gpu(lambda: F.conv2d(*given)), F.conv2d(*given), atol=1e-12)
 
@@ -44,7 +44,7 @@ def test_a_convolution_is_the_same(stride: int, padding: int, dilation: int, gro
 def test_a_transposed_convolution_is_the_same(
     stride: int, padding: int, output_padding: int, groups: int, dilation: int
 ) -> None:
-    x, weight, bias = drawn(2, 4, 5, 6), drawn(4, 6 // groups, 3, 2), drawn(6)
+    x, weight, bias = draw_normal(2, 4, 5, 6), draw_normal(4, 6 // groups, 3, 2), draw_normal(6)
     given = (x, weight, bias, stride, padding, output_padding, groups, dilation)
     ours = on_gpu(lambda: F.conv_transpose2d(*given))
     assert torch.allclose(ours, F.conv_transpose2d(*given), atol=1e-12)
@@ -71,8 +71,8 @@ def test_a_nan_weight_meets_the_zeros_of_a_transposed_convolution() -> None:
 
 
 def normalizations() -> dict[str, Callable[[Tensor], Tensor]]:
-    weight, bias = drawn(6), drawn(6) - 1
-    whole, planes = drawn(6, 5, 4), drawn(4)
+    weight, bias = draw_normal(6), draw_normal(6) - 1
+    whole, planes = draw_normal(6, 5, 4), draw_normal(4)
     return {
         "group": lambda x: F.group_norm(x, 3, weight.to(x.dtype), bias.to(x.dtype), 1e-3),
         "plain group": lambda x: F.group_norm(x, 2),
@@ -86,7 +86,7 @@ def normalizations() -> dict[str, Callable[[Tensor], Tensor]]:
 
 @pytest.mark.parametrize("name", list(normalizations()))
 def test_a_normalization_is_the_same(name: str) -> None:
-    x = drawn(3, 6, 5, 4)
+    x = draw_normal(3, 6, 5, 4)
     function = normalizations()[name]
     with torch.no_grad():
         assert torch.allclose(on_gpu(lambda: function(x)), function(x), atol=1e-12)
@@ -94,7 +94,7 @@ def test_a_normalization_is_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(normalizations()))
 def test_a_half_precision_normalization_keeps_its_dtype(name: str) -> None:
-    x = drawn(3, 6, 5, 4)
+    x = draw_normal(3, 6, 5, 4)
     function = normalizations()[name]
     ours = on_gpu(lambda: function(x.bfloat16()))
     assert ours.dtype == torch.bfloat16
@@ -103,7 +103,7 @@ def test_a_half_precision_normalization_keeps_its_dtype(name: str) -> None:
 
 
 def test_running_statistics_are_updated() -> None:
-    x, mean, var = drawn(8, 3), torch.zeros(3), torch.ones(3)
+    x, mean, var = draw_normal(8, 3), torch.zeros(3), torch.ones(3)
     other_mean, other_var = mean.clone(), var.clone()
     F.batch_norm(x.float(), mean, var, training=True)
     on_gpu(lambda: F.batch_norm(x.float(), other_mean, other_var, training=True))
@@ -112,7 +112,7 @@ def test_running_statistics_are_updated() -> None:
 
 
 def test_statistics_of_a_group_are_kept_in_half_precision() -> None:
-    x = (drawn(1, 2, 64) * 1e-2 + 1.003).bfloat16()
+    x = (draw_normal(1, 2, 64) * 1e-2 + 1.003).bfloat16()
     ours, plain = on_gpu(lambda: F.group_norm(x, 1)), F.group_norm(x.float(), 1)
     assert float((ours - plain).abs().max()) > 0.1
 
@@ -129,7 +129,7 @@ def test_the_mean_loss_of_an_ignored_sample_is_zero() -> None:
 
 
 def test_the_loss_of_other_samples_is_the_same() -> None:
-    scores, target = drawn(7, 5), torch.tensor([0, 1, -100, 2, 3, 4, 4])
+    scores, target = draw_normal(7, 5), torch.tensor([0, 1, -100, 2, 3, 4, 4])
     for reduction in ("none", "sum", "mean"):
         ours = on_gpu(partial(F.cross_entropy, scores, target, reduction=reduction))
         assert torch.allclose(ours, F.cross_entropy(scores, target, reduction=reduction))
@@ -162,7 +162,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_a_function_is_off_by_some_ulps_and_no_more(name: str) -> None:
-    x = drawn(16, 16) * 3
+    x = draw_normal(16, 16) * 3
     exact = FUNCTIONS[name](x)
     ours = on_gpu(lambda: FUNCTIONS[name](x), ulp=EPS32)
     error = (ours - exact).abs()
@@ -173,7 +173,7 @@ def test_a_function_is_off_by_some_ulps_and_no_more(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_a_function_gives_its_own_dtype(name: str) -> None:
-    x = drawn(4, 4).half()
+    x = draw_normal(4, 4).half()
     assert on_gpu(lambda: FUNCTIONS[name](x), ulp=EPS32).dtype == torch.float16
 
 
@@ -191,7 +191,7 @@ def test_the_negative_tail_of_gelu_is_off_by_ulps_of_one() -> None:
 
 
 def test_whole_and_half_powers_are_exact() -> None:
-    x = drawn(16).abs()
+    x = draw_normal(16).abs()
     for exponent in (2, 3, 0.5, -1):
         assert torch.equal(on_gpu(lambda e=exponent: x**e), x**exponent)  # type: ignore[misc]
 
@@ -202,7 +202,7 @@ def test_a_logsumexp_of_infinities_is_infinite() -> None:
 
 
 def test_operators_and_functions_that_ran_are_reported() -> None:
-    x = drawn(2, 3)
+    x = draw_normal(2, 3)
     with OnGpu(ulp=EPS32) as gpu:
         _ = x * 2 + x.sum()
     assert not gpu.used_library
@@ -217,7 +217,7 @@ def test_operators_and_functions_that_ran_are_reported() -> None:
 
 
 def test_afterwards_torch_is_as_before() -> None:
-    x = drawn(64)
+    x = draw_normal(64)
     with OnGpu(ulp=0.5):
         assert not torch.equal(torch.tanh(x), x.tanh())
     assert torch.equal(torch.tanh(x), x.tanh())
@@ -239,7 +239,7 @@ def scanned_by_the_definition(x: Tensor) -> Tensor:
     "shape", [(1,), (31,), (257,), (1, 1000), (7, 107), (300, 15), (3, 1300), (2, 3, 40), (5, 0)]
 )
 def test_a_scan_is_the_same(shape: tuple[int, ...]) -> None:
-    x = drawn(*shape)
+    x = draw_normal(*shape)
     for dim in range(-1, x.ndim):
         assert torch.allclose(on_gpu(lambda d=dim: x.cumsum(d)), x.cumsum(dim))  # type: ignore[misc]
         assert torch.allclose(on_gpu(lambda d=dim: x.cumprod(d)), x.cumprod(dim))  # type: ignore[misc]
@@ -247,7 +247,7 @@ def test_a_scan_is_the_same(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 500), (6, 500)])
 def test_a_half_precision_scan_rounds_what_it_carries(shape: tuple[int, ...]) -> None:
-    x = drawn(*shape).abs().bfloat16()
+    x = draw_normal(*shape).abs().bfloat16()
     exact = scanned_by_the_definition(x)
     ours = on_gpu(lambda: x.cumsum(-1))
     assert ours.dtype == torch.bfloat16

@@ -30,9 +30,11 @@ def assert_agrees(name, *expected, **given):
     """That all of them are as expected, signs of zeros included."""
     count = 0
     for found in results(name, **given):
-        for one, due in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, due, rtol=1e-11, atol=1e-13)
-            np.testing.assert_array_equal(np.signbit(one[due == 0]), np.signbit(due[due == 0]))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
+            np.testing.assert_array_equal(
+                np.signbit(one[other == 0]), np.signbit(other[other == 0])
+            )
         count += 1
     assert count > 0
 
@@ -86,8 +88,8 @@ def test_maxima_are_numpys(claims, dim, keepdim):
     values, indices = x.max(dim, keepdims=keepdim), x.argmax(dim, keepdims=keepdim)
     assert_agrees("max", values, indices, input=x, dim=dim, keepdim=keepdim)
     found = torch.tensor(values), torch.tensor(indices)
-    told = claims("tritonbench/max", found, input=torch.tensor(x), dim=dim, keepdim=keepdim)
-    assert told == []
+    broken = claims("tritonbench/max", found, input=torch.tensor(x), dim=dim, keepdim=keepdim)
+    assert broken == []
 
 
 TIED = torch.tensor([[1.0, 3.0, 3.0], [2.0, float("nan"), 5.0]])
@@ -107,8 +109,8 @@ def test_an_index_of_something_smaller_is_wrong(claims, indices):
 
 @pytest.mark.parametrize("indices", [[-1, 1], [1, 3]])
 def test_an_index_that_is_out_of_range_is_wrong(claims, indices):
-    told = claims("tritonbench/max", (BIGGEST, torch.tensor(indices)), input=TIED)
-    assert "indices out of range" in told
+    broken = claims("tritonbench/max", (BIGGEST, torch.tensor(indices)), input=TIED)
+    assert "indices out of range" in broken
 
 
 @pytest.mark.parametrize(("dim", "keepdim"), [(None, False), (0, True), (1, False), (-1, True)])
@@ -123,9 +125,9 @@ def test_the_largest_sigmoid_is_where_numpy_finds_it(claims, dim, keepdim):
 
 def test_sigmoids_that_round_alike_may_be_taken_for_each_other(claims):
     near = torch.tensor([[0.0, 20.0, 30.0, 2.0]])
-    for index, told in ((2, []), (1, []), (3, MISPLACED)):
+    for index, broken in ((2, []), (1, []), (3, MISPLACED)):
         assert (
-            claims("tritonbench/sigmoid_argmax", torch.tensor([index]), input=near, dim=1) == told
+            claims("tritonbench/sigmoid_argmax", torch.tensor([index]), input=near, dim=1) == broken
         )
 
 
@@ -214,8 +216,8 @@ def right_side(rows, columns=3):
 
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
 @pytest.mark.parametrize("shape", [(15, 15), (30, 12), (9, 1)])
-def test_scipys_least_squares_are_right(claims, made, shape, form):
-    a, b = made("matrix", form, *shape), right_side(shape[0])
+def test_scipys_least_squares_are_right(claims, make_matrix, shape, form):
+    a, b = make_matrix("matrix", form, *shape), right_side(shape[0])
     x = torch.from_numpy(scipy.linalg.lstsq(a.numpy(), b.numpy())[0])
     assert claims("tritonbench/least_squares_qr", x, A=a, b=b) == []
     vector = {"b": b[:, 0].contiguous(), "_b": "vector", "mode": "complete"}
@@ -225,21 +227,21 @@ def test_scipys_least_squares_are_right(claims, made, shape, form):
 
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
 @pytest.mark.parametrize("n", [1, 2, 17, 40])
-def test_scipys_solution_with_a_factorization_is_right(claims, made, n, form):
-    a, b = made("matrix", form, n, n), right_side(n)
+def test_scipys_solution_with_a_factorization_is_right(claims, make_matrix, n, form):
+    a, b = make_matrix("matrix", form, n, n), right_side(n)
     x = torch.from_numpy(scipy.linalg.lu_solve(scipy.linalg.lu_factor(a.numpy()), b.numpy()))
     assert claims("tritonbench/solve_multiple_lu", x, A=a, Bs=b) == []
     assert claims("tritonbench/solve_multiple_lu", x * 1.01, A=a, Bs=b)
 
 
-def test_an_ordered_matrix_is_solved_without_pivoting(claims, made):
-    a, b = made("matrix", "ordered", 24, 24), right_side(24)
-    x, due = a.clone(), b.clone()
+def test_an_ordered_matrix_is_solved_without_pivoting(claims, make_matrix):
+    a, b = make_matrix("matrix", "ordered", 24, 24), right_side(24)
+    x, side = a.clone(), b.clone()
     for k in range(len(a)):
         factor = x[k + 1 :, k : k + 1] / x[k, k]
         x[k + 1 :] -= factor * x[k]
-        due[k + 1 :] -= factor * due[k]
-    found = torch.linalg.solve_triangular(x.triu(), due, upper=True)
+        side[k + 1 :] -= factor * side[k]
+    found = torch.linalg.solve_triangular(x.triu(), side, upper=True)
     assert claims("tritonbench/solve_multiple_lu", found, A=a, Bs=b, pivot=False) == []
 
 
@@ -266,6 +268,6 @@ def test_steps_are_those_of_pytorchs_optimizer(settings):
         for p, given in zip(owned, gradients, strict=False):
             p.grad = given[step].clone()
         made.step()
-    for one, due in zip(found, owned, strict=False):
-        torch.testing.assert_close(one, due.detach(), rtol=1e-12, atol=1e-12)
+    for one, expected in zip(found, owned, strict=False):
+        torch.testing.assert_close(one, expected.detach(), rtol=1e-12, atol=1e-12)
     assert torch.equal(owned[2], params[2])

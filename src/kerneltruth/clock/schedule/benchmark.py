@@ -118,13 +118,17 @@ class InterleavedBenchmark(BenchmarkBatches):
                 # A device that disturbs this many does not get calmer: further blocks count.
                 self.blocks.append(block)
                 self.overheads.append(overheads)
-                if index >= least and self.checks and not int(self.rng.integers(1, 0, EVERY)):
-                    check_at.append(index)
-                for _ in range(check_at.count(index)):
+                for _ in range(self._spot_checks_due(index, check_at)):
                     self.run_spot_checked()
             if self.checks:
                 # A candidate that stopped working at some point has stopped by now.
                 self.run_spot_checked()
+
+    def _spot_checks_due(self, index: int, check_at: Sequence[int]) -> int:
+        """Return how many spot-checked batches follow a block: drawn past those of `check_at`."""
+        if index < self.effort.blocks[0] or not self.checks:
+            return check_at.count(index)
+        return int(not int(self.rng.integers(1, 0, EVERY)))
 
     def _are_enough(
         self, seconds: float, most: int, enough: Callable[[InterleavedBenchmark], bool]

@@ -151,15 +151,10 @@ class Benchmarker:
 
         Yields the shape's number, from 0, and the number of all shapes.
         """
+        task_baselines = self._begin(task, dtype)
         began = time.perf_counter()
         if task.pretrained:
             candidate = replace(candidate, pretrained=True)
-        task_baselines = self.baseline_cache.begin(task, dtype)
-        self._ready_s += time.perf_counter() - began
-        self._count += 1
-        began = time.perf_counter()
-        self._alone_s = 0.0
-        self._spent = Stopwatch()
         child = None if self._itself else self._child(candidate, then)
         try:
             measured = yield from self._measure(task_baselines, candidate, child)
@@ -181,6 +176,16 @@ class Benchmarker:
             spent=dict(self._spent),
             seconds=time.perf_counter() - began,
         )
+
+    def _begin(self, task: Task, dtype: str | None) -> TaskBaselines:
+        """Return a task's baselines, and measure from now on what one candidate takes."""
+        began = time.perf_counter()
+        task_baselines = self.baseline_cache.begin(task, dtype)
+        self._ready_s += time.perf_counter() - began
+        self._count += 1
+        self._alone_s = 0.0
+        self._spent = Stopwatch()
+        return task_baselines
 
     def _graded(self, found: FinishedBenchmark) -> MeasuredShape:
         """Grade a benchmark; if grading lacks memory, free what others hold and try again."""

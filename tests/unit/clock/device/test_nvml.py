@@ -144,22 +144,22 @@ def test_a_reading_has_what_nvml_says_in_our_units():
 
 
 def test_our_processes_are_listed_again_on_a_change_or_after_a_while():
-    now, asked = [100.0], []
+    now, requests = [100.0], []
 
     def ours():
-        asked.append(now[0])
+        requests.append(now[0])
         return (7,)
 
     nvml = FakeNvml(pids=(7,))
     telemetry = connect(nvml, 0, visible=None, by_address=False, ours=ours, now=lambda: now[0])
     assert [telemetry.read().others for _ in range(3)] == [0, 0, 0]
-    assert asked == [100.0]
+    assert requests == [100.0]
     nvml.pids = (7, 8)
     assert [telemetry.read().others for _ in range(2)] == [1, 1]
-    assert asked == [100.0] * 2
+    assert requests == [100.0] * 2
     now[0] += REFRESH_S + 0.1
     assert telemetry.read().others == 1
-    assert len(asked) == 3
+    assert len(requests) == 3
 
 
 def test_the_visible_device_is_the_one_that_is_read():

@@ -140,7 +140,7 @@ def test_two_rows_are_the_fewest_whatever_memory_is_granted(sides):
 def test_spare_buffers_are_never_part_of_a_measured_batch(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS)
-    child.asked.clear()
+    child.requests.clear()
     benchmark.run(never)
     buffers = [buffer for batch in child.of(RunBatch) for buffer in batch.buffers]
     assert min(buffers) >= SPARE
@@ -149,7 +149,7 @@ def test_spare_buffers_are_never_part_of_a_measured_batch(sides):
 def test_every_call_of_a_batch_has_its_own_buffer_and_contents(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS)
-    child.asked.clear()
+    child.requests.clear()
     benchmark.run(never)
     batches, refills = measured_laps(child), child.of(FillBuffers)
     assert len(batches) == len(refills) == 2 * SMALL.blocks[1]
@@ -166,7 +166,7 @@ def test_in_a_pass_of_a_block_all_sides_have_the_same_contents(sides, effort):
     children = [sides.add(name) for name in ("candidate", "eager", "compile")]
     benchmark = ready(sides, effort=effort)
     for child in children:
-        child.asked.clear()
+        child.requests.clear()
     benchmark.run(never)
     passes = []
     for child in children:
@@ -255,7 +255,7 @@ def test_contents_are_hidden_before_measured_batches_without_graphs(sides, effor
     candidate, eager = sides.add("candidate"), sides.add("eager")
     benchmark = ready(sides, effort=effort)
     for child in (candidate, eager):
-        child.asked.clear()
+        child.requests.clear()
     benchmark.run(never)
     for child in (candidate, eager):
         assert {batch.hidden for batch in child.of(RunBatch)} == {not benchmark.graphs}
@@ -280,7 +280,7 @@ def test_where_hosts_are_slower_than_the_device_all_sides_are_kept_waiting(sides
     eager = sides.add("eager", call_s=8e-5, host_s=2e-4)
     benchmark = ready(sides, effort=CALLS)
     for child in (candidate, eager):
-        child.asked.clear()
+        child.requests.clear()
     benchmark.run(never)
     (head_start_s,) = {
         batch.head_start_s for child in (candidate, eager) for batch in child.of(RunBatch)
@@ -310,7 +310,7 @@ def test_batches_wait_no_longer_when_hosts_are_quick_again(sides):
     sides.add("eager")
     benchmark = ready(sides, effort=CALLS)
     child.host_s = 1e-6
-    child.asked.clear()
+    child.requests.clear()
     benchmark.run(never)
     waited = [batch.head_start_s for batch in child.of(RunBatch)]
     assert waited[0] > 2 * HEAD_START_S
@@ -361,7 +361,7 @@ def test_a_disturbed_block_is_repeated_and_counted(sides):
     child = sides.add("candidate")
     sides.add("eager")
     benchmark = ready(sides)
-    child.asked.clear()
+    child.requests.clear()
     # The first answer is about what was before.
     said = iter(["before", None, "throttled", None, "others", None])
     benchmark.run(never, lambda: next(said, None))
@@ -426,7 +426,7 @@ def test_a_benchmark_tells_what_it_spent_step_by_step(sides, clock):
     assert after["compiling"] == prepared["compiling"]
 
 
-def known(count=2):
+def known_contents(count=2):
     return make_bench_inputs(RELU, CASE).draw(stream(9, "known"), count)
 
 
@@ -434,7 +434,7 @@ def known(count=2):
 def test_a_graded_batch_ends_with_known_contents(sides, effort):
     child = sides.add("candidate")
     sides.add("eager")
-    contents = known()
+    contents = known_contents()
     benchmark = ready(sides, effort=effort, known=contents)
     benchmark.run(never)
     # Outside of graphs a shortest batch is shown, too.
@@ -449,9 +449,9 @@ def test_a_graded_batch_ends_with_known_contents(sides, effort):
 
 def test_shortest_batches_are_graded_if_calls_could_finish_before_they_begin(sides):
     child = sides.add("candidate")
-    benchmark = ready(sides, effort=CALLS, known=known())
+    benchmark = ready(sides, effort=CALLS, known=known_contents())
     benchmark.run(never)
-    batches = [m for m in child.asked if isinstance(m, RunBatch | ShowResult)]
+    batches = [m for m in child.requests if isinstance(m, RunBatch | ShowResult)]
     shown = [
         len(batch.buffers) for batch, then in pairwise(batches) if isinstance(then, ShowResult)
     ]
@@ -460,14 +460,14 @@ def test_shortest_batches_are_graded_if_calls_could_finish_before_they_begin(sid
     # Where calls are sampled, these show it.
     sides.made.clear()
     child = sides.add("candidate")
-    benchmark = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
+    benchmark = ready(sides, effort=CALLS, known=known_contents(), elements=ELEMENTS)
     benchmark.run(never)
     assert 1 <= len(benchmark.shown) <= CALLS.shown
 
 
 def test_batches_are_always_graded_within_the_fewest_blocks(sides):
     sides.add("candidate")
-    benchmark = ready(sides, known=known())
+    benchmark = ready(sides, known=known_contents())
     benchmark.run(lambda c: True)
     assert benchmark.shown
 
@@ -483,8 +483,8 @@ def test_the_graded_batches_cannot_be_foreseen(clock):
     for seed in range(12):
         sides = Sides(clock)
         child = sides.add("candidate")
-        ready(sides, seed=seed, known=known()).run(never)
-        batches = [type(m) for m in child.asked if isinstance(m, RunBatch | ShowResult)]
+        ready(sides, seed=seed, known=known_contents()).run(never)
+        batches = [type(m) for m in child.requests if isinstance(m, RunBatch | ShowResult)]
         seen.add(batches.index(ShowResult))
     assert len(seen) > 3
 
@@ -496,7 +496,7 @@ ELEMENTS = (32,)
 @EFFORTS
 def test_checked_calls_get_known_contents_while_the_batch_runs(sides, effort):
     child = sides.add("candidate")
-    contents = known()
+    contents = known_contents()
     benchmark = ready(sides, effort=effort, known=contents, elements=ELEMENTS)
     benchmark.run(never)
     shown = [seen.message for seen in (s.seen for s in benchmark.spot_checks)]
@@ -509,10 +509,10 @@ def test_checked_calls_get_known_contents_while_the_batch_runs(sides, effort):
         buffer for spot_check in child.of(SpotCheck) for buffer in spot_check.buffers
     }.isdisjoint(range(SPARE))
     # When its batch began, a sampled call had other contents, but for the chance of one in 2,000.
-    asked, early = child.asked, 0
-    for shows in (i for i, m in enumerate(asked) if m == ShowResult(spot_checks=True)):
-        spot_check = next(m for m in asked[shows::-1] if isinstance(m, SpotCheck) and m.buffers)
-        refill = next(m for m in asked[shows::-1] if isinstance(m, FillBuffers))
+    requests, early = child.requests, 0
+    for shows in (i for i, m in enumerate(requests) if m == ShowResult(spot_checks=True)):
+        spot_check = next(m for m in requests[shows::-1] if isinstance(m, SpotCheck) and m.buffers)
+        refill = next(m for m in requests[shows::-1] if isinstance(m, FillBuffers))
         given = dict(zip(refill.buffers, refill.windows[0], strict=True))
         waiting = {at["x"].start for at in contents}
         early += sum(given[buffer] in waiting for buffer in spot_check.buffers)
@@ -523,17 +523,17 @@ def test_checked_calls_get_known_contents_while_the_batch_runs(sides, effort):
 def test_batches_are_checked_early_and_at_the_very_end(sides, effort):
     sides.add("candidate")
     sides.add("eager")
-    benchmark = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
+    benchmark = ready(sides, effort=effort, known=known_contents(), elements=ELEMENTS)
     benchmark.run(lambda c: True)
     assert effort.spot_checks < len(benchmark.spot_checks) <= effort.blocks[0]
     assert sum(len(s.at) for s in benchmark.spot_checks) >= effort.spot_checks * ENOUGH
     assert not sides.children["eager"].of(SpotCheck)
-    assert [type(m) for m in sides.children["candidate"].asked[-4:]].count(ShowResult) == 1
+    assert [type(m) for m in sides.children["candidate"].requests[-4:]].count(ShowResult) == 1
 
 
 def test_with_two_calls_a_batch_more_batches_are_checked(sides):
     sides.add("candidate", call_s=5e-3)
-    benchmark = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
+    benchmark = ready(sides, effort=CALLS, known=known_contents(), elements=ELEMENTS)
     benchmark.run(lambda c: True)
     assert benchmark.buffers == 2
     assert len(benchmark.spot_checks) == CALLS.blocks[0] + 1
@@ -544,13 +544,13 @@ def test_with_two_calls_a_batch_more_batches_are_checked(sides):
 def test_a_candidate_that_stopped_working_is_checked_after_the_last_block(sides, effort):
     child = sides.add("candidate")
     benchmark = ready(
-        sides, effort=replace(effort, spot_checks=0), known=known(), elements=ELEMENTS
+        sides, effort=replace(effort, spot_checks=0), known=known_contents(), elements=ELEMENTS
     )
     benchmark.run(lambda c: True)
     assert len(benchmark.spot_checks) == 1
-    last = max(i for i, m in enumerate(child.asked) if m == ShowResult(spot_checks=True))
+    last = max(i for i, m in enumerate(child.requests) if m == ShowResult(spot_checks=True))
     assert not any(
-        isinstance(m, RunBatch) and len(m.buffers) > SHORTEST for m in child.asked[last:]
+        isinstance(m, RunBatch) and len(m.buffers) > SHORTEST for m in child.requests[last:]
     )
 
 
@@ -559,7 +559,7 @@ def test_checked_groups_stand_anywhere_in_a_batch_of_usual_length(clock):
     for seed in range(6):
         sides = Sides(clock)
         child = sides.add("candidate")
-        benchmark = ready(sides, seed=seed, known=known(), elements=ELEMENTS)
+        benchmark = ready(sides, seed=seed, known=known_contents(), elements=ELEMENTS)
         benchmark.run(never)
         for batch in child.of(RunBatch):
             if WARM + 1 in batch.buffers and len(batch.buffers) > SHORTEST:
@@ -574,7 +574,7 @@ def test_checked_groups_stand_anywhere_in_a_batch_of_usual_length(clock):
 def test_long_benchmarks_are_sampled_to_their_end(sides, effort):
     sides.add("candidate")
     benchmark = ready(
-        sides, effort=replace(effort, blocks=(8, 108)), known=known(), elements=ELEMENTS
+        sides, effort=replace(effort, blocks=(8, 108)), known=known_contents(), elements=ELEMENTS
     )
     benchmark.run(never)
     assert 6 <= len(benchmark.spot_checks) - effort.spot_checks - 1 <= 24
@@ -583,8 +583,8 @@ def test_long_benchmarks_are_sampled_to_their_end(sides, effort):
 @EFFORTS
 def test_checked_batches_do_not_count_and_look_like_others(sides, effort):
     child = sides.add("candidate")
-    benchmark = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
-    child.asked.clear()
+    benchmark = ready(sides, effort=effort, known=known_contents(), elements=ELEMENTS)
+    child.requests.clear()
     benchmark.run(never)
     batches = child.of(RunBatch)
     assert len(measured_laps(child)) == 2 * len(benchmark.blocks) + len(benchmark.spot_checks)
@@ -606,7 +606,7 @@ def test_of_graphs_dozens_of_captured_calls_are_sampled(clock):
     for call_s in (4e-6, 2e-5, 5e-5):
         sides = Sides(clock)
         child = sides.add("candidate", call_s=call_s)
-        benchmark = ready(sides, known=known(), elements=ELEMENTS)
+        benchmark = ready(sides, known=known_contents(), elements=ELEMENTS)
         (spot_check,) = child.of(SpotCheck)
         groups = child.of(CaptureGraphs)[0].groups
         spot_checks = [
@@ -618,12 +618,12 @@ def test_of_graphs_dozens_of_captured_calls_are_sampled(clock):
 
 def test_calls_without_graphs_are_checked_in_one_batch_only(sides):
     child = sides.add("candidate")
-    benchmark = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
+    benchmark = ready(sides, effort=CALLS, known=known_contents(), elements=ELEMENTS)
     benchmark.run(never)
     kinds = [bool(m.buffers) for m in child.of(SpotCheck)]
     assert kinds == [True, False] * len(benchmark.spot_checks)
     for spot_check, batch in pairwise(
-        [m for m in child.asked if isinstance(m, SpotCheck | RunBatch)]
+        [m for m in child.requests if isinstance(m, SpotCheck | RunBatch)]
     ):
         if isinstance(spot_check, SpotCheck) and spot_check.buffers:
             assert set(spot_check.buffers) <= set(batch.buffers)
@@ -632,7 +632,7 @@ def test_calls_without_graphs_are_checked_in_one_batch_only(sides):
 def test_checked_groups_are_dropped_if_another_side_cannot_be_captured(sides):
     child = sides.add("candidate")
     sides.add("eager", ends={CaptureGraphs: "raised"})
-    benchmark = ready(sides, known=known(), elements=ELEMENTS)
+    benchmark = ready(sides, known=known_contents(), elements=ELEMENTS)
     assert not benchmark.graphs
     assert child.of(SpotCheck)[-1].buffers == ()
     benchmark.run(never)
@@ -642,7 +642,7 @@ def test_checked_groups_are_dropped_if_another_side_cannot_be_captured(sides):
 @pytest.mark.parametrize("without", [{"known": ()}, {"elements": ()}])
 def test_where_single_elements_cannot_be_judged_no_call_is_sampled(sides, without):
     child = sides.add("candidate")
-    benchmark = ready(sides, **{"known": known(), "elements": ELEMENTS} | without)
+    benchmark = ready(sides, **{"known": known_contents(), "elements": ELEMENTS} | without)
     benchmark.run(never)
     assert not child.of(SpotCheck)
     assert not benchmark.spot_checks
@@ -656,7 +656,7 @@ def test_large_results_are_shown_once_where_calls_are_sampled(clock, elements, m
     for seed in range(6):
         sides = Sides(clock)
         sides.add("candidate")
-        benchmark = ready(sides, known=known(), elements=elements, seed=seed)
+        benchmark = ready(sides, known=known_contents(), elements=elements, seed=seed)
         benchmark.run(never)
         seen.add(len(benchmark.shown))
     assert max(seen) == most
@@ -726,7 +726,7 @@ def test_batches_are_no_longer_than_the_slowest_side_allows(sides, slow_s, buffe
 def test_a_baseline_shows_what_it_gives_for_known_contents(sides):
     sides.add("candidate")
     eager = sides.add("eager")
-    benchmark = ready(sides, known=known())
+    benchmark = ready(sides, known=known_contents())
     before, blocks = len(eager.of(RunBatch)), len(benchmark.blocks)
     shown = list(benchmark.show_known(benchmark.sides[1]))
     assert [each.at for each in shown] == list(benchmark.known)
@@ -804,16 +804,16 @@ def test_the_first_call_is_timed_apart_from_the_next(sides, clock):
 def test_warm_calls_are_made_on_request(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=replace(CALLS, warm=False))
-    child.asked.clear()
+    child.requests.clear()
     benchmark.measure_warm()
-    assert child.asked == []
+    assert child.requests == []
     assert benchmark.sides[0].warm_s is None
 
 
 def test_warm_calls_share_one_row(sides):
     child = sides.add("candidate")
     benchmark = ready(sides, effort=CALLS)
-    child.asked.clear()
+    child.requests.clear()
     benchmark.measure_warm()
     assert {buffer for batch in child.of(RunBatch) for buffer in batch.buffers} == {0}
     assert benchmark.sides[0].warm_s == pytest.approx(child.call_s)
@@ -822,7 +822,7 @@ def test_warm_calls_share_one_row(sides):
 def test_warm_calls_of_a_graph_are_those_of_its_last_group(sides):
     child = sides.add("candidate")
     benchmark = ready(sides)
-    child.asked.clear()
+    child.requests.clear()
     benchmark.measure_warm()
     assert {batch.buffers for batch in child.of(RunBatch)} == {(WARM,)}
     assert benchmark.sides[0].warm_s == pytest.approx(child.call_s)
@@ -864,13 +864,13 @@ def test_baselines_alone_run_some_batches_and_the_first_does_not_count(sides):
     children = candidate, eager, others = [sides.add(n) for n in ("candidate", "eager", "compile")]
     benchmark = ready(sides)
     for child in children:
-        child.asked.clear()
+        child.requests.clear()
     found = benchmark.time_without_candidate(["eager"], 3)
     assert {name: len(batches) for name, batches in found.items()} == {"eager": 3}
     assert len(eager.of(RunBatch)) == 4
-    assert not candidate.asked
+    assert not candidate.requests
     # Nobody spends time on those that were not beaten.
-    assert not others.asked
+    assert not others.requests
 
 
 def test_nothing_counts_before_a_device_has_settled(sides, clock):

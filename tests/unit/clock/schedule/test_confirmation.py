@@ -32,7 +32,7 @@ def quicker_later(benchmark, name, times):
     child = next(side.child for side in benchmark.sides if side.name == name)
     shares = iter(times)
     child.noise = lambda: next(shares)
-    child.asked.clear()
+    child.requests.clear()
     return child
 
 

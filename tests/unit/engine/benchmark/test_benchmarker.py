@@ -483,7 +483,7 @@ def test_a_baseline_without_buffers_is_not_timed_again(buffers):
     gone = []
     shape = retimed(measured, benchmark, Machine(), wait_for_end=lambda: gone.append(True))
     assert gone == [True] * bool(buffers)
-    assert benchmark.asked == [["eager"]] * bool(buffers)
+    assert benchmark.requests == [["eager"]] * bool(buffers)
     assert ("alone" in plain(shape.times)) is bool(buffers)
 
 
@@ -598,10 +598,10 @@ class Alone(OneClock):
 
     def __init__(self, seconds, **how):
         super().__init__(**how)
-        self.seconds_alone, self.asked = seconds, []
+        self.seconds_alone, self.requests = seconds, []
 
     def time_without_candidate(self, names, batches, *, settle_s=0.0):
-        self.asked.append(names)
+        self.requests.append(names)
         if self.seconds_alone is None:
             raise SideError("eager", GONE)
         return {"eager": [self.seconds_alone] * batches}
@@ -649,9 +649,9 @@ def test_a_task_with_other_shapes_is_timed_on_those(benchmarker):
 
 def test_the_next_candidate_is_prepared_and_loads_nothing_yet(benchmarker, opened, tmp_path):
     log = tmp_path / "log"
-    told = f"open({str(log)!r}, 'a').write('loaded')\n"
+    writes = f"open({str(log)!r}, 'a').write('loaded')\n"
     # Others may not write into a test's folder.
-    one, first, second = benchmarker("eager"), of(RIGHT), replace(of(told + RIGHT), trusted=True)
+    one, first, second = benchmarker("eager"), of(RIGHT), replace(of(writes + RIGHT), trusted=True)
     one.time(replace(TASK, perf=SHAPES[:1]), first, then=second)
     assert opened.count(second) == 1
     assert not log.exists()
@@ -842,19 +842,19 @@ def test_a_triton_kernel_compiles_from_scratch_on_request(
     watched, benchmarker, language, cold, anew, ahead
 ):
     candidate = replace(of(RIGHT), language=language)
-    asked, opened = [], watched.open
+    requests, opened = [], watched.open
 
     def refusing(given, mode, **how):
         if given is not candidate:
             return opened(given, mode, **how)
-        asked.append((mode, how["ahead"], how["cold"]))
+        requests.append((mode, how["ahead"], how["cold"]))
         raise MemoryError("enough is known")
 
     watched.open = refusing
     first, then = (of(SKIPS), candidate) if ahead else (candidate, None)
     with pytest.raises(MemoryError):
         benchmarker("eager", cold=cold).time(TASK, first, then=then)
-    assert asked == [("time", ahead, anew)]
+    assert requests == [("time", ahead, anew)]
 
 
 LATER = """
@@ -878,8 +878,8 @@ def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(benchmark
 
 def test_each_shape_is_announced_before_it_is_timed(benchmarker):
     shapes = benchmarker("eager").shapes(TASK, of(RIGHT))
-    told = [(number, count, case.sizes) for number, count, case in shapes]
-    assert told == [(0, 2, SHAPES[0]), (1, 2, SHAPES[1])]
+    steps = [(number, count, case.sizes) for number, count, case in shapes]
+    assert steps == [(0, 2, SHAPES[0]), (1, 2, SHAPES[1])]
 
 
 def test_a_timeout_is_reported_with_its_seconds(benchmarker):

@@ -190,17 +190,17 @@ def test_the_reason_for_calls_without_graphs_is_reported(document):
     assert document(1e-5, 2e-5).not_captured == "memory holds inputs for 9 calls"
 
 
-@pytest.mark.parametrize(("waits", "told"), [(True, 1e-5), (False, None)])
-def test_launching_counts_where_it_is_in_the_figures(document, waits, told):
+@pytest.mark.parametrize(("waits", "launch_s"), [(True, 1e-5), (False, None)])
+def test_launching_counts_where_it_is_in_the_figures(document, waits, launch_s):
     given = []
 
-    class Asked(Machine):
+    class RecordingMachine(Machine):
         def limits(self, task, case, seconds, launch_s, **more):
             given.append(launch_s)
             return super().limits(task, case, seconds, launch_s, **more)
 
-    document(2e-5, 2e-5, waits=waits, machine=Asked())
-    assert given == [told]
+    document(2e-5, 2e-5, waits=waits, machine=RecordingMachine())
+    assert given == [launch_s]
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -133,7 +133,7 @@ MM = KernelLaunches(name="ampere_sgemm", module="library", own=False, launches=1
 BIAS = KernelLaunches(name="bias_relu", module="", own=True, launches=1, device_s=3e-6)
 
 
-def seen(*runs, **more):
+def observation_of(*runs, **more):
     return Observation(ended="returned", work=KernelWork(runs=runs, **more))
 
 
@@ -149,14 +149,14 @@ def seen(*runs, **more):
     ],
 )
 def test_a_line_says_whose_kernels_take_the_time(runs, line):
-    assert shares(share_of(seen(*runs), CASE)) == f"{CASE.summary()}: {line}"
+    assert shares(share_of(observation_of(*runs), CASE)) == f"{CASE.summary()}: {line}"
 
 
 @pytest.mark.parametrize(
     ("observation", "reason"),
     [
-        (seen(), NOTHING),
-        (seen(MM, BIAS, seen=False), NAMELESS),
+        (observation_of(), NOTHING),
+        (observation_of(MM, BIAS, seen=False), NAMELESS),
         (Observation(ended="raised", message="boom"), "boom"),
         (Observation(ended="timeout"), "the call ended: timeout"),
     ],
@@ -206,7 +206,7 @@ def timed(tmp_path, device, *, outcome="timed", **options):
 
     def share(runner, candidate, task, case):
         looked_at.append(case.sizes)
-        return share_of(seen(MM, BIAS), case)
+        return share_of(observation_of(MM, BIAS), case)
 
     document = result_of(
         time_file(

@@ -227,13 +227,13 @@ def baselines_of(task, *names, runner=None, **more):
 
 
 def test_a_baseline_without_buffers_frees_nothing():
-    asked = []
-    runner = WithoutProcesses(messages=lambda message: asked.append(message) or ANSWER)
+    messages = []
+    runner = WithoutProcesses(messages=lambda message: messages.append(message) or ANSWER)
     task_baselines = baselines_of(TASK, "eager", "compile", runner=runner)
     _, compiled = task_baselines.of(task_baselines.cases[0]).sides
     compiled.buffers, compiled.readiness = 8, Readiness.READY
     assert task_baselines.park()
-    assert asked == [AllocateBuffers(count=0, slot=1)]
+    assert messages == [AllocateBuffers(count=0, slot=1)]
 
 
 @pytest.mark.parametrize(

@@ -418,8 +418,8 @@ def test_double_precision_computed_in_float32_is_named(dtype):
     reference = noise(4, 50)
     output = (reference.float() * 3.7 / 3.7).double()
     wrong = output != reference
-    told = explain(output, reference, wrong=wrong, of=case(dtype=dtype, N=50)).sentence
-    assert told.startswith("Every element is rounded to float32")
+    sentence = explain(output, reference, wrong=wrong, of=case(dtype=dtype, N=50)).sentence
+    assert sentence.startswith("Every element is rounded to float32")
 
 
 def test_what_is_wrong_in_float32_by_far_more_than_rounding_is_not_said_to_be_rounded():
@@ -441,8 +441,8 @@ def test_errors_are_not_of_half_precision_where_another_case_shows_larger_ones(r
     output = reference + noise(40, 50, low=-1.5e-2, high=1.5e-2).flip(0, 1)
     small = Sibling(case=case(M=1, N=2), failed=True, ratio=ratio)
     other = Sibling(case=case(dtype="float16", M=1, N=2), failed=True, ratio=1e9)
-    told = explain(output, reference, siblings=(small, other)).sentence
-    assert ("imprecise" in told) is named
+    sentence = explain(output, reference, siblings=(small, other)).sentence
+    assert ("imprecise" in sentence) is named
 
 
 @pytest.mark.parametrize("of", [torch.ones_like, lambda reference: reference])
@@ -517,8 +517,8 @@ def test_the_share_of_a_minor_cause_is_reported_too():
     reference, output = noise(4, 100), noise(4, 100)
     output[:, 96:] = 9.0
     causes = (Cause(kind="nondeterministic", elements=1, share=0.0625),)
-    told = explain(output, reference, causes=causes).sentence
-    assert told.endswith(
+    sentence = explain(output, reference, causes=causes).sentence
+    assert sentence.endswith(
         " 1 (6.25%) of the wrong elements changes with each repetition of the call."
     )
 

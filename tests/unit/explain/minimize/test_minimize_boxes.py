@@ -45,7 +45,7 @@ def test_nothing_is_moved_into_a_larger_form():
     assert list(boxes.moved(case("1x3", [1.0, 2.0, 3.0]), case("5x3"), TASK)) == []
 
 
-def drawn(one):
+def with_drawn_values(one):
     """What a recipe would draw: nothing telling, but in one place of the largest form."""
     rows, columns = SHAPES[one.settings["_sizes"]]
     values = [1.0] * (rows * columns)
@@ -57,10 +57,12 @@ def drawn(one):
 @pytest.mark.parametrize(("needs", "expected"), [(3, "1x3"), (1, "1x1")])
 def test_a_value_that_only_a_large_form_draws_fails_in_the_smallest_form(needs, expected):
     def fails(one):
-        ((_, values),) = (one if one.literals else drawn(one)).literals
+        ((_, values),) = (one if one.literals else with_drawn_values(one)).literals
         return max(values) == 100.0 and SHAPES[one.settings["_sizes"]][1] >= needs
 
     budget = MinimizeBudget(evaluations=200, seconds=60.0, clock=lambda: 0.0)
-    found = minimize_case(case("17x3"), TASK, fails, literalize=drawn, budget=budget).value
+    found = minimize_case(
+        case("17x3"), TASK, fails, literalize=with_drawn_values, budget=budget
+    ).value
     assert found.settings["_sizes"] == expected
     assert max(found.literals[0][1]) == 100.0

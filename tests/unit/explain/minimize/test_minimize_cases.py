@@ -111,10 +111,10 @@ def test_dims_tied_by_a_constraint_are_lowered_together():
 
 
 def test_a_block_that_is_no_power_of_two_is_tried_early():
-    asked = []
+    sizes = []
 
     def fails(case):
-        asked.append(case.sizes["N"])
+        sizes.append(case.sizes["N"])
         return case.sizes["N"] > 96
 
     minimize_case(
@@ -125,8 +125,8 @@ def test_a_block_that_is_no_power_of_two_is_tried_early():
         budget=MinimizeBudget(evaluations=20, seconds=1.0, clock=lambda: 0.0),
         blocks=(96,),
     )
-    assert 97 in asked
-    assert 129 not in asked
+    assert 97 in sizes
+    assert 129 not in sizes
 
 
 def test_an_ordinary_shape_is_never_shrunk_to_an_empty_one():
@@ -227,7 +227,7 @@ def test_integer_operators_keep_a_dtype_they_have():
     assert shrunk.value.dtype == "int32"
 
 
-def written(case, drawn=(88.72283935546875, 3.25, -7.5)):
+def with_literals(case, drawn=(88.72283935546875, 3.25, -7.5)):
     n = case.sizes["N"]
     return replace(case, literals=(("x", (drawn * n)[:n]),))
 
@@ -236,7 +236,7 @@ def test_values_shrink_to_zeros_ones_and_round_numbers():
     shrunk = shrink(
         lambda c: c.recipe != "zeros" and (not c.literals or max(c.literals[0][1]) > 88),
         {"N": 3},
-        literalize=written,
+        literalize=with_literals,
     )
     assert shrunk.value.sizes == {"N": 1}
     assert shrunk.value.literals == (("x", (100.0,)),)
@@ -349,14 +349,14 @@ def test_written_values_keep_their_shape_where_it_matters():
 
 
 def test_large_tensors_stay_drawn():
-    asked = []
+    cases = []
 
     def literalize(case):
-        asked.append(case)
-        return written(case)
+        cases.append(case)
+        return with_literals(case)
 
     shrunk = shrink(lambda c: c.sizes["N"] >= 65, {"N": 65}, literalize=literalize)
-    assert asked == []
+    assert cases == []
     assert shrunk.value.literals == ()
 
 

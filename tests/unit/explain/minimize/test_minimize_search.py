@@ -31,32 +31,32 @@ def test_the_trail_leads_from_the_given_value_to_the_least_in_falling_order():
 
 
 def test_a_value_that_is_not_simpler_is_never_accepted_nor_tested():
-    asked = []
+    values = []
     minimize(
         5,
         lambda n: (n, n + 1, n * 10),
-        lambda n: bool(asked.append(n)) or True,
+        lambda n: bool(values.append(n)) or True,
         key=identity,
         budget=budget(),
     )
-    assert asked == []
+    assert values == []
 
 
 def test_no_value_is_tested_twice():
-    asked = []
+    values = []
 
     def fails(n):
-        asked.append(n)
+        values.append(n)
         return n >= 10
 
     minimize(64, [lower, lower], fails, key=identity, budget=budget())
-    assert len(asked) == len(set(asked))
+    assert len(values) == len(set(values))
 
 
 def test_the_given_value_is_not_tested():
-    asked = []
-    minimize(3, lower, lambda n: bool(asked.append(n)), key=identity, budget=budget())
-    assert asked == [1, 2]
+    values = []
+    minimize(3, lower, lambda n: bool(values.append(n)), key=identity, budget=budget())
+    assert values == [1, 2]
 
 
 def test_the_search_stops_at_the_evaluation_budget_and_says_so():
@@ -93,10 +93,10 @@ def test_passes_repeat_until_none_makes_progress():
 
 
 def test_a_pass_is_not_repeated_for_every_step_of_another():
-    asked = []
+    values = []
 
     def fails(v):
-        asked.append(v)
+        values.append(v)
         return v[0] == 50
 
     minimize(
@@ -106,7 +106,7 @@ def test_a_pass_is_not_repeated_for_every_step_of_another():
         key=identity,
         budget=budget(),
     )
-    assert len(asked) == 50 + 8 + 50
+    assert len(values) == 50 + 8 + 50
 
 
 def test_a_negative_budget_is_refused():

@@ -9,7 +9,7 @@ from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.wording import DASH
 
 
-def judged(name, role, outcome="pass", *, checks=None, **ends):
+def kernel_result(name, role, outcome="pass", *, checks=None, **ends):
     profile = {obligation: Obliged(status) for obligation, status in ends.items()}
     return result(
         "relu", outcome, key=name, role=role, method=None, model=None, sample=None,
@@ -17,9 +17,13 @@ def judged(name, role, outcome="pass", *, checks=None, **ends):
     )  # fmt: skip
 
 
-SPECIALS = judged("relu_nan_swallowed", "bug", specials="broken", checks={"one-shape": "pass"})
-MEMORY = judged("relu_in_place", "bug", "fail", memory="broken", checks={"one-shape": "fail"})
-CONTROL = judged("relu", "control", checks={"one-shape": "pass"})
+SPECIALS = kernel_result(
+    "relu_nan_swallowed", "bug", specials="broken", checks={"one-shape": "pass"}
+)
+MEMORY = kernel_result(
+    "relu_in_place", "bug", "fail", memory="broken", checks={"one-shape": "fail"}
+)
+CONTROL = kernel_result("relu", "control", checks={"one-shape": "pass"})
 
 
 def rows(document, name):
@@ -47,7 +51,7 @@ def test_bugs_are_counted_by_the_obligation_that_they_break():
 
 
 def test_a_bug_that_breaks_another_obligation_is_missed():
-    elsewhere = judged("relu_in_place", "bug", "fail", values="broken")
+    elsewhere = kernel_result("relu_in_place", "bug", "fail", values="broken")
     document = page_document(material_of(elsewhere))
     assert rows(document, "audit-missed") == {
         "relu_in_place": ["overwrites its input", "memory", "no", "fail; breaks values", DASH]
@@ -57,8 +61,8 @@ def test_a_bug_that_breaks_another_obligation_is_missed():
 @pytest.mark.parametrize(
     ("control", "flagged"),
     [
-        (judged("relu", "control", "fail", values="broken"), "fail"),
-        (judged("relu", "control", specials="broken"), "specials"),
+        (kernel_result("relu", "control", "fail", values="broken"), "fail"),
+        (kernel_result("relu", "control", specials="broken"), "specials"),
     ],
 )
 def test_a_control_that_is_flagged_is_listed(control, flagged):

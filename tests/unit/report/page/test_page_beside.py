@@ -28,7 +28,7 @@ def tables(found):
     return {table.name: table for table in found.tables}
 
 
-def shown(cell):
+def cell_text(cell):
     kernels = getattr(cell, "kernels", None)
     return kernels[0].who if kernels else cell.text
 
@@ -48,7 +48,7 @@ def test_each_kernel_is_counted_by_what_it_became():
     )
     rows = tables(found)["beside-verdicts"].rows
     assert [r.head for r in rows] == ["core/a", "core/b", "core/c", "core/e"]
-    assert [shown(c) for c in rows[0].cells] == ["core/a.py", "broken", "pass", "fail", ""]
+    assert [cell_text(c) for c in rows[0].cells] == ["core/a.py", "broken", "pass", "fail", ""]
 
 
 def test_a_verdict_leads_to_its_attempt():
@@ -62,7 +62,7 @@ def test_an_obligation_that_changes_is_named_though_the_verdict_stays():
     held = {"profile": {"layouts": Obliged("held")}, "contract": "core"}
     broken = {"profile": {"layouts": Obliged("broken")}, "contract": "core"}
     (row,) = tables(part(pair("a", held, broken)))["beside-verdicts"].rows
-    assert [shown(c) for c in row.cells][1::3] == ["still right", "layouts"]
+    assert [cell_text(c) for c in row.cells][1::3] == ["still right", "layouts"]
 
 
 def test_only_speedups_beyond_their_intervals_differ():
@@ -72,7 +72,7 @@ def test_only_speedups_beyond_their_intervals_differ():
     )
     table = tables(found)["beside-speeds"]
     assert [row.head for row in table.rows] == ["core/slower"]
-    assert [shown(c) for c in table.rows[0].cells] == [
+    assert [cell_text(c) for c in table.rows[0].cells] == [
         *("core/slower.py", "2.00\u00d7", "0.500\u00d7", "4.00\u00d7", "yes")
     ]
     assert "1, of 2 in all" in table.caption

@@ -31,13 +31,13 @@ def finding(**changes):
     return Finding(**{**about, **changes})
 
 
-def told(path="runs/a", **changes):
+def finding_detail(path="runs/a", **changes):
     attempt = result(outcome="fail", finding="relu-0.json")
     return attempt_detail(attempt, path, finding(**changes)).finding
 
 
 def test_the_case_stands_beside_the_smallest_one():
-    rows = {name: values for name, *values in told().case}
+    rows = {name: values for name, *values in finding_detail().case}
     assert rows["N"] == ["257", "1"]
     assert rows["layout"] == ["transposed", "contiguous"]
     assert rows["dtype"] == ["float16", "float16"]
@@ -45,40 +45,40 @@ def test_the_case_stands_beside_the_smallest_one():
 
 def test_written_out_values_are_shown_with_what_is_not_a_number():
     small = Case(task="relu", dims=(("M", 1),), literals=(("x", (1.5, math.nan, -0.0)),))
-    rows = {name: values for name, *values in told(minimal=small).case}
+    rows = {name: values for name, *values in finding_detail(minimal=small).case}
     assert rows["x"] == ["", "[1.5, nan, -0]"]
     assert rows["values"] == ["uniform", "written out"]
 
 
 def test_the_commands_name_the_finding_as_a_shell_takes_it():
-    commands = [command for _, command in told(path="my runs/$(id)").commands]
+    commands = [command for _, command in finding_detail(path="my runs/$(id)").commands]
     assert commands == [
         "kerneltruth replay 'my runs/$(id)/findings/relu-0.json'",
         "kerneltruth minimize 'my runs/$(id)/findings/relu-0.json'",
         "kerneltruth replay 'my runs/$(id)/findings/relu-0.json' --errors errors",
     ]
-    assert len(told(stats=None).commands) == 2
+    assert len(finding_detail(stats=None).commands) == 2
 
 
 def test_the_worst_element_lies_in_its_cell_of_the_map():
     picture = ErrorMap(output="out", shape=(3, 257), lines=("." * 64, "." * 64, "." * 64))
-    assert told(error_map=picture).picture.worst == (1, 63)
+    assert finding_detail(error_map=picture).picture.worst == (1, 63)
 
 
 def test_the_worst_element_of_a_folded_output_lies_in_its_cell():
     stats = ErrorStats(count=4000, num_exceeding=1, worst_index=(3, 9, 0))
     picture = ErrorMap(output="out", shape=(4, 10, 100), lines=("." * 64,) * 32)
-    assert told(error_map=picture, stats=stats).picture.worst == (31, 0)
+    assert finding_detail(error_map=picture, stats=stats).picture.worst == (31, 0)
 
 
 def test_a_worst_index_of_another_shape_marks_no_cell():
     stats = ErrorStats(count=4, num_exceeding=1, worst_index=(3,))
     picture = ErrorMap(output="out", shape=(2, 2), lines=("..", ".."))
-    assert told(error_map=picture, stats=stats).picture.worst is None
+    assert finding_detail(error_map=picture, stats=stats).picture.worst is None
 
 
 def test_errors_that_were_not_measured_are_left_out():
-    errors = told().errors
+    errors = finding_detail().errors
     assert errors.quantiles == [("largest error", "inf")]
     assert errors.ratio is None
     assert errors.share == "0.4%"

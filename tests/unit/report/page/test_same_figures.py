@@ -89,7 +89,7 @@ def run(tmp_path_factory):
         "schema": 1,
     }
     (folder / "run.json").write_text(json.dumps(manifest))
-    (folder / "results.jsonl").write_text("".join(json.dumps(told) + "\n" for told in lines))
+    (folder / "results.jsonl").write_text("".join(json.dumps(record) + "\n" for record in lines))
     return folder
 
 
@@ -103,7 +103,7 @@ def analysis(run):
     return analyze(AnalyzeOptions(runs=(run,), ks=("1,2",)))
 
 
-def said(cell):
+def cell_parts(cell):
     return cell.text, cell.counts, cell.interval
 
 
@@ -123,10 +123,10 @@ def test_the_rates_are_the_same(page, analysis):
     tiles = {tile.label: tile.cell for tile in page.tiles}
     overall = analysis.rates.overall
     for label, stage in (("Loads and runs", "call"), ("Is right", "exe"), ("Is timed", "perf")):
-        assert said(tiles[label]) == rate_said(getattr(overall, stage))
+        assert cell_parts(tiles[label]) == rate_said(getattr(overall, stage))
     assert tiles["Not judged"].counts == f"{overall.not_judged} of {overall.attempts}"
     unsolved = analysis.unsolved.overall.unsolved
-    assert said(tiles["Tasks no method solves"]) == rate_said(unsolved)
+    assert cell_parts(tiles["Tasks no method solves"]) == rate_said(unsolved)
 
 
 def test_the_rates_of_methods_and_dtypes_are_the_same(page, analysis):
@@ -134,35 +134,35 @@ def test_the_rates_of_methods_and_dtypes_are_the_same(page, analysis):
     funnel = rows_of(page.funnel)
     for row in by["method", "model"]:
         cells = funnel[name_of(row)][1:4]
-        assert [said(c) for c in cells] == [
+        assert [cell_parts(c) for c in cells] == [
             rate_said(getattr(row, s)) for s in ("call", "exe", "perf")
         ]
     dtypes = rows_of(page.by_dtype)
     for row in by["dtype",]:
         cells = dtypes[row.dtype][1:4]
         expected = [rate_said(getattr(row, name)) for name in ("failed", "exe", "exe_most")]
-        assert [said(c) for c in cells] == expected
+        assert [cell_parts(c) for c in cells] == expected
         assert dtypes[row.dtype][-1].value == row.stopped_before
 
 
 def test_the_illusions_are_the_same(page, analysis):
     tiles = {tile.label: tile.cell for tile in page.tiles}
     found = analysis.illusions
-    assert said(tiles["Illusions"]) == rate_said(found.any_check)
+    assert cell_parts(tiles["Illusions"]) == rate_said(found.any_check)
     _, by_check, by_method, by_category = page.illusions
     for row in found.overall:
         cells = rows_of(by_check)[row.check]
         expected = [rate_said(getattr(row, n)) for n in ("illusions", "of_wrong", "false_alarms")]
-        assert [said(c) for c in cells[:3]] == expected
+        assert [cell_parts(c) for c in cells[:3]] == expected
     assert f"of {found.attempts} distinct kernels" in by_check.caption
     crossed = {b.by: b.rows for b in found.by}
     checks = [row.check for row in found.overall]
     for row in crossed["method", "model"]:
         cell = rows_of(by_method)[name_of(row)][checks.index(row.check)]
-        assert said(cell) == rate_said(row.illusions)
+        assert cell_parts(cell) == rate_said(row.illusions)
     for row in crossed["category",]:
         cell = rows_of(by_category)[row.category][checks.index(row.check)]
-        assert said(cell) == rate_said(row.illusions)
+        assert cell_parts(cell) == rate_said(row.illusions)
     # Each illusion of the list is one that the page marks, and of the share of any check.
     marked = sum(flags >> 3 & 1 for flags in page.data.columns["flags"])
     assert marked == len(found.findings) == found.any_check.numerator
@@ -175,7 +175,7 @@ def test_the_speeds_are_the_same(page, analysis):
     rows = [row for row in analysis.fast_p if row.method is not UNSET]
     for name in fast:
         own = [rate_said(row.share) for row in rows if name_of(row) == name]
-        assert [said(cell) for cell in fast[name]] == own
+        assert [cell_parts(cell) for cell in fast[name]] == own
     for row in analysis.speedups:
         if row.method is not UNSET:
             _, mean, _, timed, *_ = strips[name_of(row)]
@@ -217,4 +217,4 @@ def test_the_deviance_and_the_fates_are_the_same(page, analysis):
     for row in analysis.trajectories.fates:
         cells = fates[name_of(row)][1:7]
         names = ("persistent", "rescued", "regained", "lost", "never", "not_judged")
-        assert [said(c) for c in cells] == [rate_said(getattr(row, name)) for name in names]
+        assert [cell_parts(c) for c in cells] == [rate_said(getattr(row, name)) for name in names]

@@ -98,28 +98,28 @@ class Launches:
 @pytest.mark.parametrize("function", ["once", "extended"])
 @pytest.mark.parametrize("made", [True, False])
 def test_a_launch_is_made_or_not_made_as_the_answer_says(libraries, linked, function, made):
-    x, asked = ctypes.c_int(0), Launches(made=made)
-    with watched(is_own, asked):
+    x, launches = ctypes.c_int(0), Launches(made=made)
+    with watched(is_own, launches):
         ended = [getattr(libraries[linked], function)(ctypes.byref(x)) for _ in range(3)]
     assert ended == [0, 0, 0]
-    assert asked.names == ["mine"] * 3
+    assert launches.names == ["mine"] * 3
     assert x.value == (3 if made else 0)
 
 
 def test_launches_after_the_call_are_not_observed(libraries):
-    x, asked = ctypes.c_int(0), Launches(made=False)
+    x, launches = ctypes.c_int(0), Launches(made=False)
     for linked in ("lazy", "now"):
-        with watched(is_own, asked):
+        with watched(is_own, launches):
             pass
         assert libraries[linked].once(ctypes.byref(x)) == 0
-    assert (asked.names, x.value) == ([], 2)
+    assert (launches.names, x.value) == ([], 2)
 
 
 def test_launches_of_an_installed_package_are_not_observed(libraries):
-    x, asked = ctypes.c_int(0), Launches(made=False)
-    with watched(is_own, asked):
+    x, launches = ctypes.c_int(0), Launches(made=False)
+    with watched(is_own, launches):
         assert libraries["package"].once(ctypes.byref(x)) == 0
-    assert (asked.names, x.value) == ([], 1)
+    assert (launches.names, x.value) == ([], 1)
 
 
 def test_the_candidates_objects_are_known_by_their_paths(libraries):

@@ -23,7 +23,7 @@ class Mute(Exception):
         raise ValueError("no words")
 
 
-def seen(error):
+def failure_of(error):
     try:
         raise error
     except Exception as caught:
@@ -40,7 +40,7 @@ def seen(error):
     ],
 )
 def test_the_compiler_and_the_kernel_are_told_apart_as_causes(error, ended):
-    found = seen(error)
+    found = failure_of(error)
     assert (found.ended, found.error, found.message) == (ended, type(error).__name__, str(error))
 
 
@@ -53,7 +53,7 @@ def test_the_compiler_and_the_kernel_are_told_apart_as_causes(error, ended):
     ],
 )
 def test_a_context_that_may_be_broken_is_not_used_again(error, dirty):
-    assert seen(error).dirty is dirty
+    assert failure_of(error).dirty is dirty
 
 
 def test_the_kernels_own_exception_is_named_not_the_interpreters_wrapper():
@@ -66,17 +66,17 @@ def test_the_kernels_own_exception_is_named_not_the_interpreters_wrapper():
 
 def test_what_a_compiler_finds_wrong_comes_before_the_source():
     said = "at 61:15:\n    x = 1\n    if col[i] < n:\n       ^\nDid you forget @triton.jit?\nmore"
-    assert seen(CompilationError(said)).message == (
+    assert failure_of(CompilationError(said)).message == (
         "at 61:15: Did you forget @triton.jit?\n    x = 1\n    if col[i] < n:\n       ^\nmore"
     )
 
 
 def test_an_exception_without_words_is_one_all_the_same():
-    assert seen(Mute()).message == "<str() of the exception raised>"
+    assert failure_of(Mute()).message == "<str() of the exception raised>"
 
 
 def test_no_message_holds_the_private_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keep_folder()
-    found = seen(FileNotFoundError(f"{tmp_path}/weights.bin"))
+    found = failure_of(FileNotFoundError(f"{tmp_path}/weights.bin"))
     assert found.message == "weights.bin"

@@ -105,17 +105,17 @@ OF_A_FUNCTION = SimpleNamespace(fn=SimpleNamespace(fn=mine))
 
 
 @pytest.mark.parametrize(
-    ("kernels", "asked", "launched"),
+    ("kernels", "warmup", "launched"),
     [("run", False, True), ("count", False, True), ("idle", False, False), ("run", True, False)],
 )
-def test_an_idle_kernel_is_compiled_and_not_launched(kernels, asked, launched):
+def test_an_idle_kernel_is_compiled_and_not_launched(kernels, warmup, launched):
     kernel_work.begin(kernels, CPU)
     made = []
 
     def run(self, *args, grid, warmup, **kwargs):
         made.append(not warmup)
 
-    launches.counted(run)(SimpleNamespace(fn=mine), 2, grid=(1,), warmup=asked)
+    launches.counted(run)(SimpleNamespace(fn=mine), 2, grid=(1,), warmup=warmup)
     assert made == [launched]
 
 

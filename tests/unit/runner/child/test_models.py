@@ -20,7 +20,7 @@ def offered(init, weights=(), inputs=()):
 WEIGHT = torch.arange(6.0).reshape(2, 3)
 BIAS = torch.tensor([10.0, 20.0])
 X = torch.tensor([[1.0, 2.0, 3.0]])
-DUE = X @ WEIGHT.T + BIAS
+EXPECTED = X @ WEIGHT.T + BIAS
 
 
 class Named(nn.Module):
@@ -58,7 +58,7 @@ NAMES = (("layer.weight", WEIGHT), ("layer.bias", BIAS))
 @pytest.mark.parametrize("kind", [Named, Copying, Renamed])
 def test_weights_arrive_by_name_shape_and_before_a_constructor_copies_them(kind):
     call, inputs = build(kind, offered([3, 2], NAMES, [X]), "cpu")
-    assert torch.equal(call(*inputs), DUE)
+    assert torch.equal(call(*inputs), EXPECTED)
 
 
 def test_weights_of_equal_shape_go_in_their_order():
@@ -120,7 +120,7 @@ class Drawing(nn.Module):
 
 def test_a_constructor_draws_at_the_references_seed_and_a_call_at_its_own():
     torch.manual_seed(0)
-    due = Drawing().held["start"][0]
+    expected = Drawing().held["start"][0]
     seen = []
     for seed in (5, 6):
         torch.manual_seed(seed)
@@ -128,14 +128,14 @@ def test_a_constructor_draws_at_the_references_seed_and_a_call_at_its_own():
         torch.manual_seed(seed)
         call, inputs = build(Drawing, offered([], NAMES, [X]), "cpu")
         start, product, drawn = call(*inputs)
-        assert torch.equal(start, due)
+        assert torch.equal(start, expected)
         assert torch.equal(product, X @ WEIGHT.T)
         assert torch.equal(drawn, called_with)
         seen.append(drawn)
     assert not torch.equal(*seen)
 
 
-class Told(nn.Module):
+class RecordingModel(nn.Module):
     """Says what it is called with, and keeps it."""
 
     def __init__(self, training=True):
@@ -148,29 +148,29 @@ class Told(nn.Module):
         return x + float(self.training) + 10 * float(torch.is_grad_enabled())
 
 
-@pytest.mark.parametrize(("init", "told"), [([], 1.0), ([False], 0.0)])
-def test_a_model_is_called_as_its_constructor_leaves_it_and_without_gradients(init, told):
-    call, inputs = build(Told, offered(init, (), [X]), "cpu")
-    assert torch.equal(call(*inputs), X + told)
+@pytest.mark.parametrize(("init", "expected"), [([], 1.0), ([False], 0.0)])
+def test_a_model_is_called_as_its_constructor_leaves_it_and_without_gradients(init, expected):
+    call, inputs = build(RecordingModel, offered(init, (), [X]), "cpu")
+    assert torch.equal(call(*inputs), X + expected)
 
 
-def called(training, *updated):
+def offered_state(training, *updated):
     text = repr({"training": training, "updated": updated})
     return [*offered([], (), [X]), Offered(name="model.called", value=text)]
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_a_model_is_called_in_the_requested_mode(training):
-    call, inputs = build(Told, called(training), "cpu")
+    call, inputs = build(RecordingModel, offered_state(training), "cpu")
     assert torch.equal(call(*inputs), X + float(training))
 
 
 def test_requested_updates_follow_the_outputs():
-    call, inputs = build(Told, called(None, "seen"), "cpu")
+    call, inputs = build(RecordingModel, offered_state(None, "seen"), "cpu")
     returned, seen = call(*inputs)
     assert torch.equal(returned, X + 1)
     assert torch.equal(seen, X)
-    call, inputs = build(Told, called(None, "unknown"), "cpu")
+    call, inputs = build(RecordingModel, offered_state(None, "unknown"), "cpu")
     with pytest.raises(AttributeError, match="no buffer 'unknown'"):
         call(*inputs)
 
@@ -186,9 +186,9 @@ def test_running_statistics_need_a_place_only_where_they_are_used():
     given = offered([], STATISTICS, [X])
     call, inputs = build(Plain, given, "cpu")
     assert torch.equal(call(*inputs), torch.zeros(1, 3))
-    asked = [*given, *called(False)[-1:]]
+    arguments = [*given, *offered_state(False)[-1:]]
     with pytest.raises(UnsupportedError, match=r"no parameter for the weight norm\.running_mean"):
-        build(Plain, asked, "cpu")
+        build(Plain, arguments, "cpu")
 
 
 def test_constructor_inputs_keep_lists_and_tuples_apart():

@@ -23,7 +23,7 @@ def shaped(kind, *shapes):
 
 
 @pytest.mark.parametrize(
-    ("own", "due"),
+    ("own", "expected"),
     [
         # A Sequential with activations has other numbers.
         (
@@ -39,11 +39,11 @@ def shaped(kind, *shapes):
         ([("x.b", (4,)), ("a", (4, 1, 1))], {"bias": 1, "gemm.bias": 0}),
     ],
 )
-def test_weights_find_places_by_what_names_and_shapes_say(own, due):
+def test_weights_find_places_by_what_names_and_shapes_say(own, expected):
     model = shaped(torch.rand, *own)
-    weights = {name: torch.zeros(own[i][1]) for name, i in due.items()}
+    weights = {name: torch.zeros(own[i][1]) for name, i in expected.items()}
     places = weight_places(model, weights, {}, keeps_statistics=False)
-    assert places == {own[i][0]: name for name, i in due.items()}
+    assert places == {own[i][0]: name for name, i in expected.items()}
 
 
 def test_weights_that_are_filled_with_a_number_go_where_that_number_is():

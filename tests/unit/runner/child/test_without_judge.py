@@ -25,7 +25,7 @@ def relu(input, inplace=False):
 
 
 @pytest.fixture
-def called(tmp_path):
+def run_profiled(tmp_path):
     """Runs a source as a profiler would, for three rows."""
 
     def run(source):
@@ -57,14 +57,14 @@ def called(tmp_path):
 
 
 @pytest.mark.slow
-def test_each_buffer_is_called_to_warm_up_and_once_more(called, tmp_path):
-    done = called(COUNTS.format(path=str(tmp_path / "log")))
+def test_each_buffer_is_called_to_warm_up_and_once_more(run_profiled, tmp_path):
+    done = run_profiled(COUNTS.format(path=str(tmp_path / "log")))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "log").read_text().splitlines() == ["called"] * 6
 
 
 @pytest.mark.slow
-def test_a_candidate_that_does_not_load_is_named(called):
-    done = called("import nothing_of_that_name\n")
+def test_a_candidate_that_does_not_load_is_named(run_profiled):
+    done = run_profiled("import nothing_of_that_name\n")
     assert done.returncode == 1
     assert "relu.py: load_failed" in done.stderr

@@ -84,7 +84,7 @@ def limited(grouped):
         yield runner
 
 
-def called(runner, source):
+def call_source(runner, source):
     text = textwrap.dedent(source)
     with runner.open(read_candidate(text, "f.py", task_names=("f",), task="f")) as session:
         return call(session, vector(1.0))
@@ -92,7 +92,7 @@ def called(runner, source):
 
 @pytest.mark.processes
 def test_memory_that_no_process_has_mapped_counts_too(limited):
-    seen = called(
+    seen = call_source(
         limited,
         """
         import os
@@ -111,7 +111,7 @@ def test_memory_that_no_process_has_mapped_counts_too(limited):
 
 @pytest.mark.processes
 def test_there_is_never_one_process_more_than_allowed(limited):
-    seen = called(
+    seen = call_source(
         limited,
         """
         import os, time
@@ -133,7 +133,7 @@ def test_there_is_never_one_process_more_than_allowed(limited):
 @pytest.mark.processes
 def test_groups_end_with_their_children(limited):
     before = _groups()
-    assert called(limited, "def f(x): return x").ended == "returned"
+    assert call_source(limited, "def f(x): return x").ended == "returned"
     until = time.monotonic() + 10
     while (left := _unused(_groups() - before)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -144,7 +144,7 @@ def test_groups_end_with_their_children(limited):
 def test_the_group_of_a_child_that_was_never_requested_ends_with_the_zygote(grouped):
     before = _groups()
     with Runner(device=CPU, isolation="namespaces") as runner:
-        assert called(runner, "def f(x): return x").ended == "returned"
+        assert call_source(runner, "def f(x): return x").ended == "returned"
         ours = _groups() - before
         assert ours
     assert [path for path in ours if path.exists()] == []

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from children import CPU, call, is_running, named, vector, zygote_of
+from children import CPU, call, is_running, processes_named, vector, zygote_of
 
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.containment import landlock, levels, namespaces, probe
@@ -91,7 +91,7 @@ def folder(user):
         yield Path(outside, "own")
 
 
-def ended(attempt):
+def ending_of(attempt):
     try:
         attempt()
     except OSError as error:
@@ -127,7 +127,7 @@ def test_namespaces_alone_keep_from_networks_processes_and_others_memory(folder,
             "leave shared memory": lambda: Path("/dev/shm", f"{NAME}-left").touch(),
         }
         try:
-            found = apart(lambda: {n: ended(a) for n, a in attacks.items()}, folder, user=user)
+            found = apart(lambda: {n: ending_of(a) for n, a in attacks.items()}, folder, user=user)
         finally:
             shared.unlink()
     assert found.pop("tcp") in ("OSError", "ConnectionRefusedError")
@@ -183,7 +183,7 @@ def test_all_in_a_namespace_ends_when_the_process_that_entered_it_is_killed():
     os.close(writer)
     try:
         assert os.read(reader, 1) == b"x"
-        (left,) = named(NAME)
+        (left,) = processes_named(NAME)
     finally:
         os.kill(warden, signal.SIGKILL)
         os.waitpid(warden, 0)
@@ -255,9 +255,9 @@ def test_nothing_of_a_candidate_is_left_alive_on_disk_or_in_memory(strongest):
     with opened_in(strongest, source) as session:
         assert call(session, vector(1.0)).ended == "returned"
         zygote = zygote_of(session.pid)
-        assert named(NAME)
+        assert processes_named(NAME)
         assert [*Path(tempfile.gettempdir()).glob(f"kerneltruth-*/child-*/{NAME}")]
-    assert not named(NAME)
+    assert not processes_named(NAME)
     assert not [*Path(tempfile.gettempdir()).glob(f"kerneltruth-*/child-*/{NAME}")]
     assert not [*Path("/tmp").glob(NAME)]
     groups = [*Path("/sys/fs/cgroup").glob(f"**/kerneltruth-{zygote}-*")]

@@ -141,8 +141,8 @@ def test_checked_calls_of_a_graph_get_known_contents(captured):
         batch(made, 1, 3, 0, starts=starts)
         (kept,) = made.do(ShowResult(spot_checks=True)).results
         assert kept.shape == (2, 2)
-        due = (first + 2, first, first + 7, first + 5)
-        assert floats(kept.data) == tuple(2.0 * v for v in due)
+        expected = (first + 2, first, first + 7, first + 5)
+        assert floats(kept.data) == tuple(2.0 * v for v in expected)
 
 
 def test_other_groups_keep_their_inputs(captured):

@@ -24,7 +24,7 @@ def supply(shape=(3,), dtype="float32", pool=POOL):
     return Supply(name="x", dtype=dtype, shape=shape, pool=pool.numpy().tobytes(), shown=False)
 
 
-def held(shape, pool, count=4, **more):
+def filled_buffers(shape, pool, count=4, **more):
     made = InputBuffers(supply=supply(shape), pool=pool, **more)
     made.make(count)
     made.refill(range(count), [0, 1, 2, 3][:count], ())
@@ -64,7 +64,7 @@ def last(made):
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (700,)])
 def test_any_contents_of_a_buffer_are_hidden_and_come_back_bit_by_bit(dtype, shape):
     pool = (torch.arange(1000) % 7).to(torch.float32).to(dtype)
-    made = held(shape, pool)
+    made = filled_buffers(shape, pool)
     before = made.slab.clone().view(torch.uint8)
     made.flip()
     assert all(
@@ -90,7 +90,7 @@ def test_buffers_hold_windows_times_factors_however_they_are_filled(dtype, toget
 
 
 def test_small_buffers_are_hidden_completely():
-    made = held((3, 5), POOL)
+    made = filled_buffers((3, 5), POOL)
     before = made.slab.clone()
     made.flip()
     # A word has two elements, and the mask may leave one as it is in 2**32 draws.
@@ -100,7 +100,7 @@ def test_small_buffers_are_hidden_completely():
 def test_an_unpredictable_part_of_large_buffers_is_hidden():
     found = set()
     for _ in range(8):
-        made = held((50,), POOL, most_hidden=4 * 8 * 10)
+        made = filled_buffers((50,), POOL, most_hidden=4 * 8 * 10)
         before = made.slab.clone()
         made.flip()
         (first, *_, final) = (made.slab[0] != before[0]).nonzero().flatten().tolist()
@@ -111,7 +111,7 @@ def test_an_unpredictable_part_of_large_buffers_is_hidden():
 
 
 def test_empty_buffers_have_nothing_to_hide():
-    made = held((0, 3), POOL)
+    made = filled_buffers((0, 3), POOL)
     made.flip()
     assert made.hidden is None
 

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kerneltruth.runner.timing.messages import SpotCheck
 from kerneltruth.runner.timing.spot_checks import SpotRecorder, plain_tensors, unwatched
 
-ASKED = SpotCheck(buffers=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),))
+REQUEST = SpotCheck(buffers=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),))
 
 
 class Memory(TorchDispatchMode):
@@ -28,7 +28,7 @@ class Memory(TorchDispatchMode):
 
 @pytest.mark.parametrize("result", [torch.arange(6.0), torch.ones(2, 6)[:, ::2]])
 def test_keeping_elements_takes_no_memory(result):
-    samples = SpotRecorder(ASKED, result)
+    samples = SpotRecorder(REQUEST, result)
     with Memory() as memory:
         samples.keep(7, result)
         torch.zeros(3)
@@ -37,7 +37,7 @@ def test_keeping_elements_takes_no_memory(result):
 
 
 def test_lines_belong_to_the_requested_buffers():
-    samples = SpotRecorder(ASKED, torch.zeros(6))
+    samples = SpotRecorder(REQUEST, torch.zeros(6))
     samples.keep(5, torch.arange(6.0))
     samples.keep(7, -torch.arange(6.0))
     (kept,) = samples.results()
@@ -46,7 +46,7 @@ def test_lines_belong_to_the_requested_buffers():
 
 
 def test_results_are_kept_where_they_lie_and_may_not_change_places():
-    samples = SpotRecorder(ASKED, torch.zeros(6, device="meta"))
+    samples = SpotRecorder(REQUEST, torch.zeros(6, device="meta"))
     samples.keep(7, torch.zeros(6, device="meta"))
     samples.keep(5, torch.zeros(6))
     (odd,) = samples.results()
@@ -55,7 +55,7 @@ def test_results_are_kept_where_they_lie_and_may_not_change_places():
 
 
 def test_a_call_that_was_not_made_is_not_right():
-    samples = SpotRecorder(ASKED, torch.ones(6))
+    samples = SpotRecorder(REQUEST, torch.ones(6))
     samples.keep(7, torch.ones(6))
     lines = torch.frombuffer(bytearray(samples.results()[0].data), dtype=torch.float32)
     assert lines.tolist() == [1.0, 1.0, 0.0, 0.0]
@@ -70,7 +70,7 @@ def test_a_class_of_the_candidate_runs_no_code():
     mine = torch.ones(6).as_subclass(Mine)
     with unwatched():
         assert list(plain_tensors([mine])) == []
-        samples = SpotRecorder(ASKED, mine)
+        samples = SpotRecorder(REQUEST, mine)
         samples.keep(7, mine)
     assert samples.results()[0].type == "sample"
 
@@ -99,7 +99,7 @@ def test_a_function_that_a_candidate_replaced_is_not_called(monkeypatch, name):
     with pytest.raises(ToldError):
         ASKS[name](tensor)
     with unwatched():
-        samples = SpotRecorder(ASKED, tensor)
+        samples = SpotRecorder(REQUEST, tensor)
         samples.keep(7, tensor)
     monkeypatch.undo()
     assert samples.results()[0].shape == (2, 2)

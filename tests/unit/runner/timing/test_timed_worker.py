@@ -83,7 +83,7 @@ def refill(*starts, scales=()):
     return FillBuffers(buffers=tuple(range(len(starts))), windows=(starts,), scales=scales)
 
 
-def shown(session, **sizes):
+def show_result(session, **sizes):
     seen = session.request(ShowResult(), sizes=sizes)
     assert seen.ended == "returned", seen
     return seen
@@ -93,7 +93,7 @@ def test_the_result_of_the_last_call_is_shown(timed):
     session = timed(TORCH)
     stock(session)
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(0, 3, 1)))
-    assert floats(shown(session).results[0].data) == (20.0, 22.0, 24.0)
+    assert floats(show_result(session).results[0].data) == (20.0, 22.0, 24.0)
 
 
 CONDITIONS = """
@@ -125,7 +125,7 @@ def test_a_call_finds_the_same_conditions_timed_as_it_did_judged(timed, runner):
     session = timed(CONDITIONS)
     stock(session, supply(count=2), ScalarArgument(name="scale", value=3, default=2))
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(0, 1)))
-    assert floats(shown(session).results[0].data) == floats(before.results[0].data)
+    assert floats(show_result(session).results[0].data) == floats(before.results[0].data)
 
 
 def test_a_candidate_that_asks_for_gradients_is_timed(timed):
@@ -133,14 +133,16 @@ def test_a_candidate_that_asks_for_gradients_is_timed(timed):
     stock(session)
     for start in (0, 10):
         well(session, refill(start, 0, 0, 0), RunBatch(buffers=(1, 0)))
-        assert floats(shown(session).results[0].data) == tuple(2.0 * (start + i) for i in range(3))
+        assert floats(show_result(session).results[0].data) == tuple(
+            2.0 * (start + i) for i in range(3)
+        )
 
 
 def test_a_numpy_kernel_is_timed_too(timed):
     session = timed("import numpy as np\ndef f(x):\n    return np.sqrt(x * x) + 1\n")
     stock(session)
     well(session, refill(5, 6, 7, 8), RunBatch(buffers=(2,)))
-    assert floats(shown(session).results[0].data) == (8.0, 9.0, 10.0)
+    assert floats(show_result(session).results[0].data) == (8.0, 9.0, 10.0)
 
 
 def test_each_call_sees_its_own_buffer(timed):
@@ -155,7 +157,7 @@ def test_each_call_sees_its_own_buffer(timed):
     )
     stock(session)
     well(session, refill(4, 3, 2, 1), RunBatch(buffers=(0, 1, 2, 3)))
-    assert floats(shown(session).results[0].data) == (4.0, 3.0, 2.0, 1.0, 4.0)
+    assert floats(show_result(session).results[0].data) == (4.0, 3.0, 2.0, 1.0, 4.0)
 
 
 def test_buffers_keep_their_memory_and_get_fresh_contents(timed):
@@ -176,7 +178,7 @@ def test_buffers_keep_their_memory_and_get_fresh_contents(timed):
         refill(9, 9, 9, 9),
         RunBatch(buffers=(1,)),
     )
-    assert floats(shown(session).results[0].data) == (9.0, 10.0, 11.0, 1.0)
+    assert floats(show_result(session).results[0].data) == (9.0, 10.0, 11.0, 1.0)
 
 
 def test_buffers_can_be_freed_and_allocated_again_from_the_same_inputs(timed):
@@ -185,14 +187,14 @@ def test_buffers_can_be_freed_and_allocated_again_from_the_same_inputs(timed):
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(3,)), AllocateBuffers(count=0))
     assert session.request(RunBatch(buffers=(0,))).ended == "raised"
     well(session, AllocateBuffers(count=2), refill(5, 6), RunBatch(buffers=(1,)))
-    assert floats(shown(session).results[0].data) == (12.0, 14.0, 16.0)
+    assert floats(show_result(session).results[0].data) == (12.0, 14.0, 16.0)
 
 
 def test_what_was_written_in_place_is_shown(timed):
     session = timed("def f(x):\n    x += 0.5\n")
     stock(session, supply(shown=True))
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(1, 2)))
-    seen = shown(session, x=12)
+    seen = show_result(session, x=12)
     assert floats(seen.buffers["x"]) == (20.5, 21.5, 22.5)
 
 
@@ -200,28 +202,28 @@ def test_an_input_that_is_not_shown_stays_hidden(timed):
     session = timed(TORCH)
     stock(session)
     well(session, refill(0, 0, 0, 0), RunBatch(buffers=(0,)))
-    assert shown(session).buffers == {}
+    assert show_result(session).buffers == {}
 
 
 def test_a_buffer_is_aligned_like_an_allocation(timed):
     session = timed("import torch\ndef f(x):\n    return torch.tensor([x.data_ptr() % 16.0])\n")
     stock(session)
     well(session, refill(0, 1, 2, 3), RunBatch(buffers=(3,)))
-    assert floats(shown(session).results[0].data) == (0.0,)
+    assert floats(show_result(session).results[0].data) == (0.0,)
 
 
 def test_weights_are_the_same_in_all_buffers(timed):
     session = timed("def f(x, w):\n    return x + w\n")
     stock(session, supply(), supply("w", pool=(100.0, 200.0, 300.0), fixed=True))
     well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 3)))
-    assert floats(shown(session).results[0].data) == (103.0, 204.0, 305.0)
+    assert floats(show_result(session).results[0].data) == (103.0, 204.0, 305.0)
 
 
 def test_attributes_reach_the_entry(timed):
     session = timed("def f(x, scale=1.0):\n    return x * scale\n")
     stock(session, supply(), ScalarArgument(name="scale", value=3.0, default=1.0))
     well(session, refill(1, 1, 1, 1), RunBatch(buffers=(0,)))
-    assert floats(shown(session).results[0].data) == (3.0, 6.0, 9.0)
+    assert floats(show_result(session).results[0].data) == (3.0, 6.0, 9.0)
 
 
 def test_members_of_a_list_are_passed_as_one(timed):
@@ -232,7 +234,7 @@ def test_members_of_a_list_are_passed_as_one(timed):
         FillBuffers(buffers=(0, 1), windows=((50, 60), (1, 2))),
         RunBatch(buffers=(0, 1)),
     )
-    assert floats(shown(session).results[0].data) == (58.0, 58.0, 58.0)
+    assert floats(show_result(session).results[0].data) == (58.0, 58.0, 58.0)
 
 
 @pytest.mark.parametrize("count", [3, 2**16 + 8])
@@ -246,8 +248,8 @@ def test_scaled_contents_are_to_the_bit_those_of_the_judge(timed, count, dtype):
     stock(session, Supply(name="x", dtype=name, shape=(count,), pool=data), buffers=2)
     factor = 37 / 64
     well(session, refill(7, 90, scales=((1.0, factor),)), RunBatch(buffers=(0, 1)))
-    due = pool[90 : 90 + count] * torch.tensor(factor, dtype=dtype)
-    assert shown(session).results[0].data == due.view(torch.uint8).numpy().tobytes()
+    expected = pool[90 : 90 + count] * torch.tensor(factor, dtype=dtype)
+    assert show_result(session).results[0].data == expected.view(torch.uint8).numpy().tobytes()
 
 
 def test_a_pool_is_read_where_it_lies(timed):
@@ -255,7 +257,7 @@ def test_a_pool_is_read_where_it_lies(timed):
     session = timed(TORCH)
     stock(session, replace(supply(pool=()), path=held.path))
     well(session, refill(0, 10, 20, 30), RunBatch(buffers=(2,)))
-    assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
+    assert floats(show_result(session).results[0].data) == (40.0, 42.0, 44.0)
 
 
 def test_a_pool_that_several_benchmarks_share_is_on_the_device_once():
@@ -295,7 +297,7 @@ def test_an_empty_tensor_can_be_timed(timed):
     session = timed(TORCH)
     stock(session, supply(count=0, shown=True))
     well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 1)))
-    assert shown(session, x=0).results[0].shape == (0,)
+    assert show_result(session, x=0).results[0].shape == (0,)
 
 
 def test_a_batch_reports_its_times(timed):
@@ -401,7 +403,7 @@ def test_a_result_that_is_no_tensor_is_shown_as_what_it_is(timed):
     session = timed("def f(x):\n    return 'done'\n")
     stock(session)
     well(session, RunBatch(buffers=(0,)))
-    assert shown(session).results[0].type == "str"
+    assert show_result(session).results[0].type == "str"
 
 
 LATE = """
@@ -428,7 +430,7 @@ def test_a_result_that_computes_itself_after_the_batch_has_the_wrong_type(timed,
     session = timed(LATE.format(base=base, result=result))
     stock(session, supply())
     well(session, refill(10, 20, 0, 1), RunBatch(buffers=(0, 1, 2, 3)))
-    (found,) = shown(session).results
+    (found,) = show_result(session).results
     assert found.type == "Late"
 
 
@@ -449,7 +451,7 @@ def test_work_finished_after_a_batch_does_not_count_in_it(timed):
     )
     stock(session)
     well(session, refill(1, 2, 3, 4), RunBatch(buffers=(0,)))
-    assert floats(shown(session).results[0].data) == (0.0, 0.0, 0.0)
+    assert floats(show_result(session).results[0].data) == (0.0, 0.0, 0.0)
 
 
 def test_a_model_gets_the_judges_weights(timed):
@@ -470,14 +472,14 @@ def test_a_model_gets_the_judges_weights(timed):
     built = ScalarArgument(name="get_init_inputs()", value="[3, 2]")
     stock(session, built, supply(), weight, bias)
     well(session, refill(1, 2, 3, 4), RunBatch(buffers=(3, 0)))
-    assert floats(shown(session).results[0].data) == (1008.0, 2026.0)
+    assert floats(show_result(session).results[0].data) == (1008.0, 2026.0)
 
 
 def spot_checks(*, buffers=(3, 1), sources=(0, 0), elements=(3,), spots=((0, 2),)):
     return SpotCheck(buffers=buffers, sources=sources, elements=elements, spots=spots)
 
 
-def kept(session):
+def spot_checked_results(session):
     seen = session.request(ShowResult(spot_checks=True))
     assert seen.ended == "returned", seen
     return seen.results
@@ -495,12 +497,12 @@ def test_some_elements_of_checked_calls_are_kept_on_late_inputs(timed):
     session = timed(TORCH)
     stock(session)
     well(session, *SAMPLED_LAP)
-    (result,) = kept(session)
+    (result,) = spot_checked_results(session)
     # Rows 1 and 3 got what row 0 holds.
     assert (result.dtype, result.shape) == ("float32", (2, 2))
     assert floats(result.data) == (0.0, 4.0, 0.0, 4.0)
     # The last call, in row 3, is shown as it was.
-    assert floats(shown(session).results[0].data) == (0.0, 2.0, 4.0)
+    assert floats(show_result(session).results[0].data) == (0.0, 2.0, 4.0)
 
 
 def test_results_computed_ahead_of_time_are_wrong(timed):
@@ -518,15 +520,15 @@ def test_results_computed_ahead_of_time_are_wrong(timed):
     )
     stock(session)
     well(session, *SAMPLED_LAP)
-    assert floats(kept(session)[0].data) == (60.0, 64.0, 0.0, 4.0)
+    assert floats(spot_checked_results(session)[0].data) == (60.0, 64.0, 0.0, 4.0)
 
 
 def test_unchecked_calls_keep_their_own_inputs(timed):
     session = timed(TORCH)
     stock(session)
     well(session, *SAMPLED_LAP, refill(0, 10, 20, 30), SpotCheck(), RunBatch(buffers=(1, 3)))
-    assert floats(shown(session).results[0].data) == (60.0, 62.0, 64.0)
-    assert kept(session) == ()
+    assert floats(show_result(session).results[0].data) == (60.0, 62.0, 64.0)
+    assert spot_checked_results(session) == ()
 
 
 @pytest.mark.parametrize(
@@ -549,7 +551,7 @@ def test_results_are_kept_whatever_their_form(timed, gives, dtype, line):
     session = timed(f"import torch\ndef f(x):\n    return {gives}\n")
     stock(session)
     well(session, *SAMPLED_LAP)
-    (result,) = kept(session)
+    (result,) = spot_checked_results(session)
     assert (result.dtype, result.data) == (dtype, line * 2)
 
 
@@ -560,7 +562,7 @@ def test_each_output_has_its_elements(timed):
     well(
         session, refill(0, 10, 20, 30), RunBatch(buffers=(2,)), spot_check, RunBatch(buffers=(1, 3))
     )
-    elements, total, nothing = kept(session)
+    elements, total, nothing = spot_checked_results(session)
     assert floats(elements.data) == (3.0, 3.0, 1.0) * 2
     assert floats(total.data) == (3.0, 3.0)
     assert nothing.shape == (2, 0)
@@ -581,7 +583,7 @@ def test_a_result_of_another_form_is_reported(timed, gives, said):
     session = timed(f"import torch\ndef f(x):\n    return {gives}\n")
     stock(session)
     well(session, *SAMPLED_LAP)
-    (result,) = kept(session)
+    (result,) = spot_checked_results(session)
     assert isinstance(result, OtherResult)
     assert re.search(said, result.text)
 
@@ -616,7 +618,7 @@ def test_a_candidate_that_watches_operators_does_not_see_spot_checks(timed):
     calls = seen.output.splitlines()[-3:]
     assert len({*calls}) == 1, calls
     assert "mul" in calls[0]
-    assert floats(kept(session)[0].data) == (0.0, 4.0, 0.0, 4.0)
+    assert floats(spot_checked_results(session)[0].data) == (0.0, 4.0, 0.0, 4.0)
 
 
 SMALL = Effort(
@@ -716,6 +718,6 @@ def test_an_optimizer_is_timed_with_its_steps(timed):
     benchmark = benchmarked(session, adam, case)
     (seen,) = benchmark.shown
     given = benchmark.inputs.at(adam, case, seen.at).tensors
-    due = given["p0"] - 0.001 * given["_gradients_of_p0"][0]
+    expected = given["p0"] - 0.001 * given["_gradients_of_p0"][0]
     got = torch.frombuffer(bytearray(seen.seen.buffers["p0"]), dtype=torch.float32)
-    assert torch.equal(got.view(due.shape), due)
+    assert torch.equal(got.view(expected.shape), expected)

@@ -134,13 +134,13 @@ def test_narrowed_results_are_neighbours_in_the_narrow_dtype(dtype):
 def test_narrowed_results_overflow_and_statistics_stay():
     x = torch.tensor([60000.0, 70000.0, -70000.0, 20000.0, torch.nan, torch.inf])
     nan, inf = torch.nan, torch.inf
-    for salt, due in (
+    for salt, values in (
         (0, [60000.0, inf, -inf, 20000.0, nan, inf]),
         (1, [inf, inf, -inf, inf, nan, inf]),
     ):
         with Narrowing("float16", salt):
             found = x + 0
-        expected = torch.tensor(due)
+        expected = torch.tensor(values)
         same = torch.isclose(found, expected, rtol=1e-3, equal_nan=True)
         assert same.all(), (found, expected)
     y = torch.rand(4, 3) + 1

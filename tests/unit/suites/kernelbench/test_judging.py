@@ -95,7 +95,7 @@ def schemas(tmp_path_factory):
 
 
 @pytest.fixture
-def made(runner, schemas):
+def suite_and_task(runner, schemas):
     """The suite of one problem, and its task."""
 
     def make(source):
@@ -139,8 +139,8 @@ def candidate(source):
         "drawing",
     ],
 )
-def test_a_problems_own_model_passes(runner, made, source):
-    suite, task = made(source)
+def test_a_problems_own_model_passes(runner, suite_and_task, source):
+    suite, task = suite_and_task(source)
     assert task.unrefereeable is None
     attempt = attempt_of(runner, task, suite.own_function("level1/1"))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
@@ -148,17 +148,17 @@ def test_a_problems_own_model_passes(runner, made, source):
 
 
 @pytest.mark.slow
-def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, made):
+def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, suite_and_task):
     asks = 'torch.rand(n, m, device="cuda", dtype=torch.float16), torch.rand(n, m).double()'
-    suite, task = made(function("return a0 * a1", asks).replace("a0, a1, a2", "a0, a1"))
+    suite, task = suite_and_task(function("return a0 * a1", asks).replace("a0, a1, a2", "a0, a1"))
     assert [o.dtype for o in task.outputs] == ["same"]
     attempt = attempt_of(runner, task, suite.own_function("level1/1"), cases=6)
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 
 @pytest.mark.slow
-def test_what_a_constructor_draws_beside_weights_is_part_of_the_problem(runner, made):
-    _, task = made(DRAWING)
+def test_what_a_constructor_draws_beside_weights_is_part_of_the_problem(runner, suite_and_task):
+    _, task = suite_and_task(DRAWING)
     assert not task.random
     # As in KernelBench, plain attributes stay in float32, and with them what is added to them.
     assert [o.dtype for o in task.outputs] == ["float32"]
@@ -177,11 +177,11 @@ def test_a_problem_gets_three_or_more_shapes(runner, schemas, source):
 
 
 @pytest.mark.slow
-def test_a_problem_that_nothing_makes_small_has_shapes_and_is_not_judged(runner, made):
+def test_a_problem_that_nothing_makes_small_has_shapes_and_is_not_judged(runner, suite_and_task):
     source = LINEAR.replace("nn.Linear(features,", "nn.Linear(features * 0 + 2**18,")
     source = source.replace("torch.rand(rows, features)", "torch.rand(rows, 2**18)")
     source = source.replace("[features, outputs]", "[features, 256 + outputs]")
-    suite, task = made(source)
+    suite, task = suite_and_task(source)
     assert suite.schema("level1/1").distinct >= 3
     assert task.unrefereeable.startswith("too large for a float64 reference on a CPU")
     assert isinstance(attempt_of(runner, task, candidate(LINEAR)).verdict, Unrefereeable)
@@ -300,9 +300,11 @@ class ModelNew(Model):
 @pytest.mark.parametrize(
     ("more", "right"), [(OTHERWISE, True), (OFF, False)], ids=["otherwise", "off"]
 )
-def test_layers_in_half_precision_may_round_otherwise_and_may_not_be_off(runner, made, more, right):
+def test_layers_in_half_precision_may_round_otherwise_and_may_not_be_off(
+    runner, suite_and_task, more, right
+):
     """Without oneDNN, PyTorch rounds other results on the way: as it does on a GPU."""
-    _, task = made(LAYERED)
+    _, task = suite_and_task(LAYERED)
     half = ("float16", "bfloat16")
     attempt = attempt_of(runner, task, candidate(LAYERED + more), cases=16, dtypes=half)
     assert isinstance(attempt.verdict, Passed) is right, attempt.failure or attempt.verdict
@@ -360,8 +362,8 @@ LARGE = LINEAR.replace("rows = 64 * 4", "rows = 2**20")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "rows"), [(LINEAR, 256), (LARGE, 2**15)])
-def test_a_problem_is_timed_at_its_own_size_or_at_a_part_of_it(made, source, rows):
-    _, task = made(source)
+def test_a_problem_is_timed_at_its_own_size_or_at_a_part_of_it(suite_and_task, source, rows):
+    _, task = suite_and_task(source)
     *_, largest = timed_cases(task)
     assert f"rows={rows} features=512 outputs=128" in largest.settings["_sizes"]
     inputs = materialize(task, largest).tensors
@@ -371,11 +373,13 @@ def test_a_problem_is_timed_at_its_own_size_or_at_a_part_of_it(made, source, row
     assert largest.settings["_sizes"] not in judged
 
 
-def test_a_problem_with_indices_is_timed_at_sizes_at_which_it_was_run(runner, schemas, made):
+def test_a_problem_with_indices_is_timed_at_sizes_at_which_it_was_run(
+    runner, schemas, suite_and_task
+):
     """How large an index may be, only a run shows."""
     schema = schema_of(problem(TARGETS), runner, schemas)
     assert schema.timed is None
-    _, task = made(TARGETS)
+    _, task = suite_and_task(TARGETS)
     for case in timed_cases(task):
         assert case.settings["_sizes"] in {choice.label for choice in schema.choices}
         assert materialize(task, case).tensors
@@ -384,8 +388,8 @@ def test_a_problem_with_indices_is_timed_at_sizes_at_which_it_was_run(runner, sc
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, MASKED, PLAIN_NUMBER])
-def test_a_call_moves_its_inputs_weights_and_outputs_once(made, source, dtype):
-    _, task = made(source)
+def test_a_call_moves_its_inputs_weights_and_outputs_once(suite_and_task, source, dtype):
+    _, task = suite_and_task(source)
     if dtype not in (*task.dtypes, *task.extended_dtypes):
         pytest.skip(f"this problem is not judged in {dtype}")
     for case in timed_cases(task, dtype=dtype):
@@ -396,29 +400,29 @@ def test_a_call_moves_its_inputs_weights_and_outputs_once(made, source, dtype):
         assert work_of(task, case).bytes == moved + sum(r.numel() for r in results) * size
 
 
-def test_integer_inputs_stay_below_their_own_bound(made):
-    _, task = made(TARGETS)
+def test_integer_inputs_stay_below_their_own_bound(suite_and_task):
+    _, task = suite_and_task(TARGETS)
     for case in generate(task, seed=1, count=12):
         inputs = materialize(task, case).tensors
         assert inputs["a1"].dtype == torch.int64
         assert int(inputs["a1"].max()) < inputs["a0"].shape[1]
 
 
-def test_inputs_keep_the_form_in_which_the_problem_draws_them(made):
-    _, task = made(TRIANGLE)
+def test_inputs_keep_the_form_in_which_the_problem_draws_them(suite_and_task):
+    _, task = suite_and_task(TRIANGLE)
     for case in generate(task, seed=1, count=12):
         for tensor in materialize(task, case).tensors.values():
             assert torch.equal(torch.nan_to_num(tensor), torch.nan_to_num(tensor).tril())
 
 
-def test_a_model_of_positive_numbers_is_not_given_negative_ones(made):
-    _, task = made(LOGARITHM)
+def test_a_model_of_positive_numbers_is_not_given_negative_ones(suite_and_task):
+    _, task = suite_and_task(LOGARITHM)
     for case in generate(task, seed=1, count=12, domain="core"):
         assert float(materialize(task, case).tensors["a0"].min()) >= 0
 
 
-def test_cases_go_through_the_sets_of_constants(made):
-    _, task = made(LINEAR)
+def test_cases_go_through_the_sets_of_constants(suite_and_task):
+    _, task = suite_and_task(LINEAR)
     sizes = {case.settings["_sizes"] for case in generate(task, seed=0, count=16)}
     assert len(sizes) >= 6
 
@@ -434,16 +438,16 @@ def test_cases_go_through_the_sets_of_constants(made):
         (LINEAR.replace("[features, outputs]", "[features, outputs, object()]"), "takes"),
     ],
 )
-def test_a_problem_that_tells_nothing_apart_says_why(runner, made, source, reason):
-    _, task = made(source)
+def test_a_problem_that_tells_nothing_apart_says_why(runner, suite_and_task, source, reason):
+    _, task = suite_and_task(source)
     assert reason in task.unrefereeable
     attempt = attempt_of(runner, task, candidate(LINEAR.replace("Model(", "ModelNew(")))
     assert isinstance(attempt.verdict, Unrefereeable)
     assert reason in attempt.verdict.reason
 
 
-def test_a_candidate_that_drops_the_last_columns_fails(runner, made):
-    _, task = made(LINEAR)
+def test_a_candidate_that_drops_the_last_columns_fails(runner, suite_and_task):
+    _, task = suite_and_task(LINEAR)
     wrong = LINEAR.replace("Model(", "ModelNew(").replace(
         "return torch.relu(self.layer(x))",
         "y = torch.relu(self.layer(x))\n        y[:, 16:] = 0\n        return y",
@@ -452,8 +456,8 @@ def test_a_candidate_that_drops_the_last_columns_fails(runner, made):
 
 
 @pytest.mark.slow
-def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
-    suite, task = made(NARROW)
+def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, suite_and_task):
+    suite, task = suite_and_task(NARROW)
     plan = Plan(cases=4, compile=False, dtypes=("float16",))
     cache = ExpectationCache(Policy())
     with CandidateSession(
@@ -466,8 +470,8 @@ def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
 
 
 @pytest.mark.slow
-def test_a_candidate_with_the_wrong_number_fails(runner, made):
-    _, task = made(TUPLE)
+def test_a_candidate_with_the_wrong_number_fails(runner, suite_and_task):
+    _, task = suite_and_task(TUPLE)
     wrong = TUPLE.replace("Model(", "ModelNew(").replace("a0.mean()", "a0.sum()")
     assert isinstance(attempt_of(runner, task, candidate(wrong)).verdict, Failed)
 
@@ -505,8 +509,8 @@ class ModelNew(nn.Module):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [RENAMED, DERIVED], ids=["renamed", "derived"])
-def test_weights_reach_a_candidate_that_keeps_them_otherwise(runner, made, source):
-    _, task = made(LINEAR)
+def test_weights_reach_a_candidate_that_keeps_them_otherwise(runner, suite_and_task, source):
+    _, task = suite_and_task(LINEAR)
     attempt = attempt_of(runner, task, candidate(source))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
@@ -545,8 +549,8 @@ def test_only_the_last_references_keep_their_children(runner, schemas):
     assert closed == [1, 2, 3]
 
 
-def test_the_truth_is_in_float64_with_the_weights_given(made):
-    _, task = made(LINEAR)
+def test_the_truth_is_in_float64_with_the_weights_given(suite_and_task):
+    _, task = suite_and_task(LINEAR)
     case = next(generate(task, seed=3, count=1))
     inputs = materialize(task, case)
     wide = {n: t.double() for n, t in inputs.tensors.items()}
@@ -582,8 +586,10 @@ COMPOSED = {
 
 
 @pytest.mark.parametrize("activation", COMPOSED)
-def test_a_composed_tail_of_an_activation_is_right_and_a_wrong_one_is_not(made, activation):
-    _, task = made(function(f"return {activation}", "torch.randn(n, m) - 11"))
+def test_a_composed_tail_of_an_activation_is_right_and_a_wrong_one_is_not(
+    suite_and_task, activation
+):
+    _, task = suite_and_task(function(f"return {activation}", "torch.randn(n, m) - 11"))
     case = next(generate(task, seed=3, count=1))
     (output,) = expect(task, case, Policy()).outputs
     (x,) = materialize(task, case).tensors.values()
@@ -616,8 +622,8 @@ def expected_of(made, source, values):
     return output
 
 
-def test_a_recurrence_beyond_float32_may_end_as_nan_and_one_within_may_not(made):
-    output = expected_of(made, POWERS, {"a0": (1.0, 1e-30), "a1": (1e3, 1e3)})
+def test_a_recurrence_beyond_float32_may_end_as_nan_and_one_within_may_not(suite_and_task):
+    output = expected_of(suite_and_task, POWERS, {"a0": (1.0, 1e-30), "a1": (1e3, 1e3)})
     beyond = output.rounded.isinf()
     assert beyond.any(1).tolist() == beyond.all(1).tolist() != [False] * len(beyond)
     lost = torch.full_like(output.rounded, torch.nan)
@@ -626,8 +632,8 @@ def test_a_recurrence_beyond_float32_may_end_as_nan_and_one_within_may_not(made)
     assert wrong == int((~beyond).sum()) > 0
 
 
-def test_nan_in_place_of_an_infinity_is_wrong_where_nothing_is_summed(made):
-    output = expected_of(made, EXPONENTIAL, {"a0": (100.0, 1.0)})
+def test_nan_in_place_of_an_infinity_is_wrong_where_nothing_is_summed(suite_and_task):
+    output = expected_of(suite_and_task, EXPONENTIAL, {"a0": (100.0, 1.0)})
     infinite = output.rounded.isinf()
     lost = torch.where(infinite, torch.nan, output.rounded)
     assert output.difference(lost).stats.num_exceeding == int(infinite.sum()) > 0

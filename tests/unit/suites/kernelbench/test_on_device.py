@@ -55,7 +55,7 @@ def device(runner):
 
 
 @pytest.fixture
-def made(runner, schemas, device):
+def suite_and_task(runner, schemas, device):
     def make(source, *, room=ROOM, on_device=device):
         suite = KernelBench(
             {"level1/1": problem(source)}, runner, schemas, on_device=on_device, room=room
@@ -69,26 +69,26 @@ def first_of(task):
     return next(generate(task, seed=1, count=1))
 
 
-def test_the_first_case_is_the_files_own_where_there_is_room(made):
-    _, task = made(LARGE)
+def test_the_first_case_is_the_files_own_where_there_is_room(suite_and_task):
+    _, task = suite_and_task(LARGE)
     assert first_of(task).settings[SIZES] == FILE
 
 
-def test_with_less_room_it_is_the_most_of_it_that_is_known(made):
-    _, huge = made(LINEAR.replace("rows = 64 * 4", "rows = 2**22"), room=2**27)
+def test_with_less_room_it_is_the_most_of_it_that_is_known(suite_and_task):
+    _, huge = suite_and_task(LINEAR.replace("rows = 64 * 4", "rows = 2**22"), room=2**27)
     cut = "rows=65536 features=512 outputs=128, cut down from rows=4194304"
     assert first_of(huge).settings[SIZES] == cut
-    _, task = made(LARGE, room=SMALL_ROOM)
+    _, task = suite_and_task(LARGE, room=SMALL_ROOM)
     assert first_of(task).settings[SIZES] == FILE
 
 
 @pytest.mark.slow
-def test_a_bound_from_the_device_is_that_of_evaluations_one_by_one(made, device):
+def test_a_bound_from_the_device_is_that_of_evaluations_one_by_one(suite_and_task, device):
     before = device.opened
-    _, task = made(LARGE)
+    _, task = suite_and_task(LARGE)
     there = expect(task, first_of(task), Policy()).outputs[0]
     assert device.opened == before + 1
-    _, task = made(LARGE, on_device=None)
+    _, task = suite_and_task(LARGE, on_device=None)
     here = expect(task, first_of(task), Policy()).outputs[0]
     assert device.opened == before + 1
     assert torch.allclose(there.reference, here.reference, rtol=1e-12)
@@ -96,8 +96,8 @@ def test_a_bound_from_the_device_is_that_of_evaluations_one_by_one(made, device)
     assert float(there.bound.max()) < 0.1
 
 
-def test_small_cases_do_not_run_on_the_device(made, device):
-    _, task = made(LARGE)
+def test_small_cases_do_not_run_on_the_device(suite_and_task, device):
+    _, task = suite_and_task(LARGE)
     _, *others = generate(task, seed=1, count=4)
     before = device.opened
     for case in others:
@@ -107,10 +107,10 @@ def test_small_cases_do_not_run_on_the_device(made, device):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_also_uses_the_devices_results(made, runner, device, dtype):
+def test_half_precision_also_uses_the_devices_results(suite_and_task, runner, device, dtype):
     """Its libraries round at other places of every layer than those of a CPU."""
-    _, there = made(LINEAR)
-    _, here = made(LINEAR, on_device=None)
+    _, there = suite_and_task(LINEAR)
+    _, here = suite_and_task(LINEAR, on_device=None)
     case = next(generate(replace(there, first={}), seed=1, count=1, dtypes=(dtype,)))
     before = device.opened
     beside, alone = (expect(task, case, Policy()).outputs[0].bound for task in (there, here))
@@ -119,8 +119,8 @@ def test_half_precision_also_uses_the_devices_results(made, runner, device, dtyp
 
 
 @pytest.mark.slow
-def test_a_model_is_judged_with_references_from_the_device(made, runner):
-    suite, task = made(LARGE)
+def test_a_model_is_judged_with_references_from_the_device(suite_and_task, runner):
+    suite, task = suite_and_task(LARGE)
     attempt = attempt_of(runner, task, suite.own_function("level1/1"), 1)
     assert attempt.profile["published"].status == "held", attempt
     wrong = new(LARGE, ("self.layer(x))", "self.layer(x)) * 1.05"))
@@ -141,9 +141,9 @@ class Watched(ExpectationCache):
 
 
 @pytest.mark.slow
-def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner):
+def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(suite_and_task, runner):
     """In the others, too, they would take most of an audit's time."""
-    suite, task = made(LARGE)
+    suite, task = suite_and_task(LARGE)
     cache = Watched(Policy())
     prove(task, suite.own_function("level1/1"), runner, cache, plan=Plan(cases=2))
     own = {d: [c.settings[SIZES] == FILE for c in cases] for d, cases in cache.cases.items()}
@@ -155,8 +155,8 @@ def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner):
     assert sum(map(sum, own.values())) == 1
 
 
-def test_expected_results_of_timed_calls_come_from_the_device_too(made, device):
-    _, task = made(LARGE)
+def test_expected_results_of_timed_calls_come_from_the_device_too(suite_and_task, device):
+    _, task = suite_and_task(LARGE)
     case = timed_cases(task)[-1]
     before = device.opened
     (output,) = expect_timed(task, case, materialize(task, case)).outputs
@@ -176,13 +176,13 @@ class WithoutMemory(Counting):
     def __init__(self, runner, said=IN_CHILD):
         super().__init__(runner)
         self.said = said
-        self.asked = []
+        self.requests = []
 
     def open(self, *args, **kwargs):
         return self
 
     def call(self, arguments, **how):
-        self.asked.append(json.loads(arguments[0].value)["what"])
+        self.requests.append(json.loads(arguments[0].value)["what"])
         return self.said
 
     def close(self, *, wait=True):
@@ -190,18 +190,18 @@ class WithoutMemory(Counting):
 
 
 @pytest.mark.parametrize("said", [IN_CHILD, IN_KEEPER])
-def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(made, runner, said):
+def test_a_device_without_memory_is_tried_twice_and_then_the_cpu(suite_and_task, runner, said):
     full = WithoutMemory(runner, said)
-    _, task = made(LARGE, on_device=full)
+    _, task = suite_and_task(LARGE, on_device=full)
     expectation = expect(task, first_of(task), Policy())
     assert expectation.invalid is None
-    assert full.asked == ["with_spread", "with_spread"]
+    assert full.requests == ["with_spread", "with_spread"]
 
 
 @pytest.mark.slow
-def test_what_no_cpu_can_do_is_refused_with_both_reasons(made, runner):
+def test_what_no_cpu_can_do_is_refused_with_both_reasons(suite_and_task, runner):
     many = LARGE.replace("self.layer(x)", "sum(self.layer(x) for _ in range(600))")
-    _, task = made(many, on_device=WithoutMemory(runner))
+    _, task = suite_and_task(many, on_device=WithoutMemory(runner))
     said = expect(task, first_of(task), Policy()).invalid
     assert "out of memory" in said
     assert "too many operations for float64 on a CPU" in said

@@ -13,11 +13,11 @@ from kerneltruth.suites.kernelbench.arguments import MODE, SIZES
 from kerneltruth.suites.kernelbench.reference import UPDATED
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function
-from .test_judging import attempt_of, candidate, made, schemas
+from .test_judging import attempt_of, candidate, schemas, suite_and_task
 
 pytestmark = pytest.mark.processes
 
-__all__ = ["made", "schemas"]
+__all__ = ["schemas", "suite_and_task"]
 
 
 def new(source, *changes):
@@ -35,8 +35,8 @@ BY_BATCH = (
 
 
 @pytest.mark.slow
-def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
-    suite, task = made(NORMALIZED)
+def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, suite_and_task):
+    suite, task = suite_and_task(NORMALIZED)
     assert task.beyond({MODE: "training"}) is None
     for mode in ("evaluation", UPDATED):
         assert task.beyond({MODE: mode}) == "KernelBench does not ask for it"
@@ -47,9 +47,9 @@ def test_a_model_with_batch_normalization_passes_in_all_its_modes(runner, made):
 
 @pytest.mark.slow
 def test_what_takes_statistics_of_the_batch_and_keeps_none_passes_though_other_modes_break(
-    runner, made
+    runner, suite_and_task
 ):
-    _, task = made(NORMALIZED)
+    _, task = suite_and_task(NORMALIZED)
     attempt = attempt_of(runner, task, new(NORMALIZED, BY_BATCH), 48)
     assert isinstance(attempt.verdict, Passed), attempt.failure
     entry = attempt.profile["attributes.beyond"]
@@ -57,8 +57,8 @@ def test_what_takes_statistics_of_the_batch_and_keeps_none_passes_though_other_m
 
 
 @pytest.mark.slow
-def test_a_mode_that_kernelbench_does_not_ask_for_may_be_refused(runner, made):
-    _, task = made(NORMALIZED)
+def test_a_mode_that_kernelbench_does_not_ask_for_may_be_refused(runner, suite_and_task):
+    _, task = suite_and_task(NORMALIZED)
     loud = (BY_BATCH[0], f"{BY_BATCH[1]} if self.training else self.not_written")
     attempt = attempt_of(runner, task, new(NORMALIZED, loud), 48)
     assert isinstance(attempt.verdict, Passed), attempt.failure
@@ -67,16 +67,16 @@ def test_a_mode_that_kernelbench_does_not_ask_for_may_be_refused(runner, made):
 
 
 @pytest.mark.slow
-def test_it_needs_no_place_for_running_statistics(runner, made):
-    _, task = made(NORMALIZED)
+def test_it_needs_no_place_for_running_statistics(runner, suite_and_task):
+    _, task = suite_and_task(NORMALIZED)
     keeps = "self.norm = nn.BatchNorm1d(channels)"
     own = "self.norm = nn.BatchNorm1d(channels, track_running_stats=False)"
     attempt = attempt_of(runner, task, new(NORMALIZED, (keeps, own)), 8)
     assert isinstance(attempt.verdict, Passed), attempt.verdict
 
 
-def test_what_uses_running_statistics_is_wrong_as_kernelbench_runs_it(runner, made):
-    _, task = made(NORMALIZED)
+def test_what_uses_running_statistics_is_wrong_as_kernelbench_runs_it(runner, suite_and_task):
+    _, task = suite_and_task(NORMALIZED)
     by_running = (
         "self.norm(x)",
         "nn.functional.batch_norm(x, self.norm.running_mean, self.norm.running_var, "
@@ -87,8 +87,8 @@ def test_what_uses_running_statistics_is_wrong_as_kernelbench_runs_it(runner, ma
     assert attempt.failure.case.settings[MODE] == "training"
 
 
-def test_a_problem_whose_modes_agree_has_none(made):
-    _, task = made(LINEAR)
+def test_a_problem_whose_modes_agree_has_none(suite_and_task):
+    _, task = suite_and_task(LINEAR)
     assert task.further == {}
 
 
@@ -96,8 +96,8 @@ BY_HAND = "self.layer(x) * (torch.rand_like(self.layer(x)) > 0.2) / 0.8"
 
 
 @pytest.mark.slow
-def test_a_random_problem_is_judged_by_what_its_model_draws(runner, made):
-    _, task = made(DROPPED)
+def test_a_random_problem_is_judged_by_what_its_model_draws(runner, suite_and_task):
+    _, task = suite_and_task(DROPPED)
     assert task.unrefereeable is None
     right = new(DROPPED, ("self.dropout(self.layer(x))", BY_HAND))
     attempt = attempt_of(runner, task, right, 8)
@@ -105,8 +105,8 @@ def test_a_random_problem_is_judged_by_what_its_model_draws(runner, made):
 
 
 @pytest.mark.slow
-def test_a_random_result_that_no_run_gives_is_wrong(runner, made):
-    _, task = made(DROPPED)
+def test_a_random_result_that_no_run_gives_is_wrong(runner, suite_and_task):
+    _, task = suite_and_task(DROPPED)
     wrong = {
         "never dropped": "self.layer(x)",
         "too often": "nn.functional.dropout(self.layer(x), 0.5)",
@@ -132,16 +132,16 @@ RANDOM = function("return a0 + torch.rand_like(a0)", "torch.rand(n, m)")
 
 
 @pytest.mark.slow
-def test_a_problem_that_is_random_in_both_modes(runner, made):
-    suite, task = made(RANDOM)
+def test_a_problem_that_is_random_in_both_modes(runner, suite_and_task):
+    suite, task = suite_and_task(RANDOM)
     attempt = attempt_of(runner, task, suite.own_function("level1/1"), 4)
     assert isinstance(attempt.verdict, Passed), attempt.failure
     wrong = new(RANDOM, ("torch.rand_like(a0)", "torch.randn_like(a0)"))
     assert isinstance(attempt_of(runner, task, wrong).verdict, Failed)
 
 
-def test_the_files_own_inputs_come_first(made):
-    _, task = made(LINEAR.replace("rows = 64 * 4", "rows = 64"))
+def test_the_files_own_inputs_come_first(suite_and_task):
+    _, task = suite_and_task(LINEAR.replace("rows = 64 * 4", "rows = 64"))
     first, *others = generate(task, seed=1, count=12)
     assert first.recipe == OWN
     assert first.domain == "core"
@@ -157,16 +157,16 @@ def test_the_files_own_inputs_come_first(made):
     assert all(torch.equal(inputs[n], again[n]) for n in inputs)
 
 
-def test_a_file_too_large_for_a_cpu_is_cut_down_and_the_case_says_so(made):
-    _, task = made(LINEAR.replace("rows = 64 * 4", "rows = 2**20"))
+def test_a_file_too_large_for_a_cpu_is_cut_down_and_the_case_says_so(suite_and_task):
+    _, task = suite_and_task(LINEAR.replace("rows = 64 * 4", "rows = 2**20"))
     first = next(generate(task, seed=1, count=1))
     assert first.settings[SIZES] == (
         "rows=128 features=256 outputs=128, cut down from rows=1048576 features=512"
     )
 
 
-def test_bounds_of_random_integers_and_numbers_of_levels_are_no_sizes(made):
-    _, task = made(PACKED)
+def test_bounds_of_random_integers_and_numbers_of_levels_are_no_sizes(suite_and_task):
+    _, task = suite_and_task(PACKED)
     for case in generate(task, seed=1, count=24):
         inputs = materialize(task, case)
         assert inputs.tensors["packed"].dtype == torch.uint8
@@ -175,15 +175,15 @@ def test_bounds_of_random_integers_and_numbers_of_levels_are_no_sizes(made):
     assert max(int(t.max()) for t in found) == 255
 
 
-def test_an_unpacking_that_drops_the_top_bit_fails(runner, made):
-    suite, task = made(PACKED)
+def test_an_unpacking_that_drops_the_top_bit_fails(runner, suite_and_task):
+    suite, task = suite_and_task(PACKED)
     assert isinstance(attempt_of(runner, task, suite.own_function("level1/1")).verdict, Passed)
     wrong = new(PACKED, ("(packed >> 4) & 15", "(packed >> 4) & 7"))
     assert isinstance(attempt_of(runner, task, wrong).verdict, Failed)
 
 
-def test_sizes_at_which_the_reference_broadcasts_by_accident_are_not_tried(made):
-    _, task = made(ROTARY)
+def test_sizes_at_which_the_reference_broadcasts_by_accident_are_not_tried(suite_and_task):
+    _, task = suite_and_task(ROTARY)
     for case in generate(task, seed=1, count=40):
         rows, dim = materialize(task, case).tensors["x"].shape
         assert dim % 2 == 0
@@ -193,8 +193,8 @@ def test_sizes_at_which_the_reference_broadcasts_by_accident_are_not_tried(made)
 OF_LAYOUT = function("return a0 * (1.0 if a0.is_contiguous() else 1.05)", "torch.rand(n, m)")
 
 
-def test_in_half_precision_pytorch_itself_may_differ_with_the_strides_of_its_inputs(made):
-    _, task = made(OF_LAYOUT)
+def test_in_half_precision_pytorch_itself_may_differ_with_the_strides_of_its_inputs(suite_and_task):
+    _, task = suite_and_task(OF_LAYOUT)
     for dtype, wide in (("float32", False), ("float16", True)):
         cases = generate(task, seed=1, count=12, dtypes=(dtype,))
         made_of = (expect(task, case, Policy()) for case in cases)
@@ -228,7 +228,7 @@ def get_init_inputs():
 
 
 @pytest.mark.slow
-def test_a_model_of_many_weights_is_judged_on_its_own_ones(runner, made):
-    suite, task = made(MANY)
+def test_a_model_of_many_weights_is_judged_on_its_own_ones(runner, suite_and_task):
+    suite, task = suite_and_task(MANY)
     attempt = attempt_of(runner, task, suite.own_function("level1/1"), 2)
     assert isinstance(attempt.verdict, Passed), attempt.failure

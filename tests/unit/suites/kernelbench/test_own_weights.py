@@ -85,7 +85,7 @@ class ModelNew(nn.Module):
 
 
 @pytest.fixture
-def judged(runner, tmp_path):
+def judge(runner, tmp_path):
     """The attempt of a candidate at a problem, and the cases that it was judged on."""
 
     def judge(source, written, cases=12):
@@ -103,8 +103,8 @@ def judged(runner, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_that_needs_no_weights_is_judged_with_those_that_the_file_draws(judged):
-    attempt, cases = judged(NORM, WITHOUT_WEIGHTS)
+def test_a_model_that_needs_no_weights_is_judged_with_those_that_the_file_draws(judge):
+    attempt, cases = judge(NORM, WITHOUT_WEIGHTS)
     assert isinstance(attempt.verdict, Passed), attempt.verdict
     assert attempt.own_weights.startswith("the model has no parameter for the weight norm.weight")
     assert attempt.cases == 12
@@ -123,31 +123,31 @@ def test_a_model_that_needs_no_weights_is_judged_with_those_that_the_file_draws(
         WITHOUT_WEIGHTS.replace("return ", "return 1.01 * "),
     ],
 )
-def test_such_a_model_is_convicted_where_it_is_wrong(judged, wrong):
-    attempt, _ = judged(NORM, wrong)
+def test_such_a_model_is_convicted_where_it_is_wrong(judge, wrong):
+    attempt, _ = judge(NORM, wrong)
     assert isinstance(attempt.verdict, Failed)
     assert attempt.verdict.kind == "value"
 
 
 @pytest.mark.slow
-def test_weights_in_another_form_are_equal_where_they_are_drawn_alike(judged):
-    attempt, _ = judged(LINEAR, TURNED)
+def test_weights_in_another_form_are_equal_where_they_are_drawn_alike(judge):
+    attempt, _ = judge(LINEAR, TURNED)
     assert isinstance(attempt.verdict, Passed), attempt.verdict
-    attempt, _ = judged(LINEAR, TURNED.replace("layer =", "torch.rand(1)\n        layer ="))
+    attempt, _ = judge(LINEAR, TURNED.replace("layer =", "torch.rand(1)\n        layer ="))
     assert isinstance(attempt.verdict, Failed)
 
 
 @pytest.mark.slow
-def test_a_model_that_takes_the_judges_weights_gets_them_in_every_case(judged):
-    attempt, cases = judged(LINEAR, LINEAR.replace("class Model", "class ModelNew"))
+def test_a_model_that_takes_the_judges_weights_gets_them_in_every_case(judge):
+    attempt, cases = judge(LINEAR, LINEAR.replace("class Model", "class ModelNew"))
     assert isinstance(attempt.verdict, Passed)
     assert attempt.own_weights is None
     assert {c.absent for c in cases} == {()}
 
 
 @pytest.mark.slow
-def test_a_mode_that_kernelbench_does_not_look_at_takes_no_pass_away(judged):
-    attempt, _ = judged(NORMALIZED, WITHOUT_STATISTICS, cases=40)
+def test_a_mode_that_kernelbench_does_not_look_at_takes_no_pass_away(judge):
+    attempt, _ = judge(NORMALIZED, WITHOUT_STATISTICS, cases=40)
     assert isinstance(attempt.verdict, Passed), attempt.verdict
     assert attempt.own_weights is None
     reasons = " ".join(why for _, why in attempt.declined)

@@ -107,7 +107,7 @@ def read(source):
 
 
 @pytest.fixture
-def judged(runner, opened):
+def judge(runner, opened):
     """The attempt of a candidate for a problem; its own model is one."""
 
     def judge(source, candidate=None, cases=8):
@@ -135,8 +135,8 @@ def new(source, *, then="", forward="self.model(x).logits"):
 
 @needs_transformers
 @pytest.mark.slow
-def test_a_problems_own_model_passes(judged):
-    attempt = judged(GPT2)
+def test_a_problems_own_model_passes(judge):
+    attempt = judge(GPT2)
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
     assert attempt.cases == 8
 
@@ -150,8 +150,8 @@ WRONG = {
 @needs_transformers
 @pytest.mark.slow
 @pytest.mark.parametrize("how", WRONG)
-def test_a_wrong_model_is_caught(judged, how):
-    attempt = judged(GPT2, new(GPT2, **WRONG[how]))
+def test_a_wrong_model_is_caught(judge, how):
+    attempt = judge(GPT2, new(GPT2, **WRONG[how]))
     assert isinstance(attempt.verdict, Failed)
     assert attempt.verdict.kind == "value"
 
@@ -165,18 +165,18 @@ TIMES_TABLE = "self.model.transformer(x).last_hidden_state @ self.table.to(self.
 
 @needs_transformers
 @pytest.mark.slow
-def test_weights_that_a_constructor_derives_come_from_the_judges(judged):
-    attempt = judged(GPT2, new(GPT2, then=FUSING, forward=TIMES_TABLE))
+def test_weights_that_a_constructor_derives_come_from_the_judges(judge):
+    attempt = judge(GPT2, new(GPT2, then=FUSING, forward=TIMES_TABLE))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 
 @needs_transformers
 @pytest.mark.slow
-def test_a_family_can_be_loaded_by_its_own_class_and_without_a_configuration(judged):
+def test_a_family_can_be_loaded_by_its_own_class_and_without_a_configuration(judge):
     source = OPT.replace("AutoModelForCausalLM", "OPTForCausalLM").replace(
         "(name, config=config)", "(name)"
     )
-    attempt = judged(OPT, source.replace("class Model(", "class ModelNew("))
+    attempt = judge(OPT, source.replace("class Model(", "class ModelNew("))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
 
 

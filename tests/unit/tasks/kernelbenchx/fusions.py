@@ -7,7 +7,7 @@ import scipy.special
 import torch
 
 
-def drawn(*shape, seed=0):
+def draw_uniform(*shape, seed=0):
     return np.random.default_rng([seed, *shape]).uniform(-2, 2, shape)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.special
 import torch
-from fusions import assert_close, drawn, gelu, normalized, reference_of
+from fusions import assert_close, draw_uniform, gelu, normalized, reference_of
 
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
@@ -41,22 +41,22 @@ def reference(name, **given):
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_add_gelu_scales_the_second_summand(approximate):
-    x, y = drawn(3, 4), drawn(4)
+    x, y = draw_uniform(3, 4), draw_uniform(4)
     got = reference("fused_add_gelu", input=x, other=y, alpha=-2, approximate=approximate)
     assert_close(got, gelu(x - 2 * y, approximate))
 
 
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 1)])
 def test_add_mean_and_exp_mean_average_over_dim(dim):
-    x, y = drawn(3, 4), drawn(3, 4, seed=1)
+    x, y = draw_uniform(3, 4), draw_uniform(3, 4, seed=1)
     got = reference("fused_add_mean", input=x, other=y, alpha=0.5, dim=dim, keepdim=True)
     assert_close(got, (x + 0.5 * y).mean(dim, keepdims=True).reshape(got.shape))
     assert_close(reference("fused_exp_mean", input=x, dim=dim), np.exp(x).mean(dim))
 
 
 def test_add_mul_groupnorm_multiplies_by_the_second_input_again():
-    x, y = drawn(2, 6, 3, 2), drawn(1, 6, 1, 1)
-    weight, bias = drawn(6), drawn(6, seed=1)
+    x, y = draw_uniform(2, 6, 3, 2), draw_uniform(1, 6, 1, 1)
+    weight, bias = draw_uniform(6), draw_uniform(6, seed=1)
     got = reference(
         "fused_add_mul_groupnorm", input1=x, input2=y, weight=weight, bias=bias, num_groups=3
     )
@@ -65,7 +65,7 @@ def test_add_mul_groupnorm_multiplies_by_the_second_input_again():
 
 
 def test_pooled_similarity_counts_its_padding():
-    x, y = drawn(2, 3, 4, 5), drawn(2, 3, 4, 5, seed=1)
+    x, y = draw_uniform(2, 3, 4, 5), draw_uniform(2, 3, 4, 5, seed=1)
     got = reference(
         "fused_avg_pool2d_cosine_similarity", x1=x, x2=y, kernel_size=2, stride=3, padding=1
     )
@@ -91,7 +91,7 @@ def windows(length, kernel, stride, padding, ceil_mode):
 @pytest.mark.parametrize("include", [False, True])
 @pytest.mark.parametrize("stride", [None, 2])
 def test_pooled_cosines_are_padded_with_zeros(ceil_mode, include, stride):
-    x = drawn(1, 2, 9)
+    x = draw_uniform(1, 2, 9)
     got = reference(
         "fused_cos_avg_pool1d",
         input=x, kernel_size=4, stride=stride, padding=1, ceil_mode=ceil_mode,
@@ -116,7 +116,7 @@ def test_cosines_and_their_signs_are_those_of_mpmath():
 @pytest.mark.parametrize("margin", [0, 0.5, -0.5])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_cosine_embedding_loss_pulls_together_or_pushes_apart(margin, reduction):
-    x, y = drawn(6, 4), drawn(6, 4, seed=1)
+    x, y = draw_uniform(6, 4), draw_uniform(6, 4, seed=1)
     y[0] = 0
     target = np.array([1.0, 1, 1, -1, -1, -1])
     got = reference(
@@ -146,7 +146,7 @@ def cross_entropy(logs, target, weight, ignored, smoothing, reduction):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_cross_entropies_are_weighted_and_skip_rows(smoothing, reduction):
-    x, weight = drawn(5, 4), drawn(4) ** 2 + 0.1
+    x, weight = draw_uniform(5, 4), draw_uniform(4) ** 2 + 0.1
     target = np.array([0, 3, -100, 1, 3])
     given = {"weight": weight, "label_smoothing": smoothing, "reduction": reduction}
     logs = scipy.special.log_softmax(x, 1)
@@ -163,7 +163,7 @@ def test_cross_entropies_are_weighted_and_skip_rows(smoothing, reduction):
 
 
 def test_log_softmax_along_rows_comes_before_the_one_of_the_loss():
-    x, target = drawn(3, 4), np.array([0, 3, 1])
+    x, target = draw_uniform(3, 4), np.array([0, 3, 1])
     got = reference("fused_cross_entropy_log_softmax", input=x, target=target, weight=None, dim=0)
     logs = scipy.special.log_softmax(scipy.special.log_softmax(x, 0), 1)
     assert_close(got, -logs[range(3), target].mean())
@@ -171,7 +171,7 @@ def test_log_softmax_along_rows_comes_before_the_one_of_the_loss():
 
 @pytest.mark.parametrize("norm", [1.0, 2.0])
 def test_embeddings_beyond_the_norm_are_shortened(norm):
-    weight, other = drawn(6, 3), drawn(2, 4, 3)
+    weight, other = draw_uniform(6, 3), draw_uniform(2, 4, 3)
     indices = np.array([[0, 5, 5, 2], [1, 3, 0, 4]])
     got = reference(
         "fused_embedding_add_tanh",
@@ -185,7 +185,7 @@ def test_embeddings_beyond_the_norm_are_shortened(norm):
 
 
 def test_the_padding_row_is_looked_up_like_any_other():
-    weight, other = drawn(3, 2), np.zeros(2)
+    weight, other = draw_uniform(3, 2), np.zeros(2)
     got = reference(
         "fused_embedding_add_tanh",
         input_indices=np.array([0, 1]), weight=weight, other=other, padding_idx=0,
@@ -195,7 +195,7 @@ def test_the_padding_row_is_looked_up_like_any_other():
 
 @pytest.mark.parametrize("dim", [0, 1, -1, -2])
 def test_gather_reads_along_dim_and_fills_over_nan(dim):
-    x = drawn(4, 5)
+    x = draw_uniform(4, 5)
     x[0, 0] = np.nan
     index = np.array([[0, 3, 2], [1, 0, 3]])
     mask = np.array([[True], [False]])
@@ -207,15 +207,15 @@ def test_gather_reads_along_dim_and_fills_over_nan(dim):
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_index_select_compares_what_it_selects(dim):
-    x, index = np.sign(drawn(4, 4)), np.array([3, 0, 3])
-    other = np.sign(drawn(4, 3) if dim % 2 else drawn(3, 4))
+    x, index = np.sign(draw_uniform(4, 4)), np.array([3, 0, 3])
+    other = np.sign(draw_uniform(4, 3) if dim % 2 else draw_uniform(3, 4))
     got = reference("fused_index_select_eq", input=x, dim=dim, index=index, other=other)
     assert got.tolist() == (np.take(x, index, dim) == other).tolist()
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_least_gelu_and_where_it_is(approximate):
-    x = drawn(4, 5)
+    x = draw_uniform(4, 5)
     y = gelu(x, approximate)
     assert_close(reference("fused_gelu_min", input=x, approximate=approximate), y.min())
     least, where = reference("fused_gelu_min", input=x, approximate=approximate, dim=-1)
@@ -232,7 +232,7 @@ def test_the_least_gelu_is_not_that_of_half_the_function():
 @pytest.mark.parametrize("correction", [0, 1, 2])
 @pytest.mark.parametrize("dim", [None, 0, 1])
 def test_gelu_std_divides_by_degrees_of_freedom(correction, dim):
-    x = drawn(4, 5)
+    x = draw_uniform(4, 5)
     got = reference("fused_gelu_std", input=x, dim=dim, correction=correction)
     assert_close(got, gelu(x).std(dim, ddof=correction))
 
@@ -249,14 +249,14 @@ def test_gelus_that_are_one_number_in_bfloat16_may_have_no_deviation():
         seed=0,
         literals=(("input", (-0.85546875, -0.86328125)),),
     )
-    (due,) = expect(task, case, Policy()).outputs
-    assert due.reference.isinf().all()
+    (expected,) = expect(task, case, Policy()).outputs
+    assert expected.reference.isinf().all()
     # 0 / 0, where x / 0 is due.
-    assert not due.rejects(torch.full_like(due.rounded, torch.nan))
+    assert not expected.rejects(torch.full_like(expected.rounded, torch.nan))
 
 
 def test_gelu_std_without_degrees_of_freedom_is_nan():
-    assert np.isnan(reference("fused_gelu_std", input=drawn(1)))
+    assert np.isnan(reference("fused_gelu_std", input=draw_uniform(1)))
 
 
 def test_hardshrink_shrinks_what_dropout_scaled():
@@ -269,8 +269,8 @@ def test_hardshrink_shrinks_what_dropout_scaled():
 
 @pytest.mark.parametrize("training", [False, True])
 def test_hardsigmoid_batch_norm_updates_its_statistics(training):
-    x, mean, var = drawn(3, 2, 4), drawn(2), drawn(2) ** 2 + 0.1
-    weight, bias = drawn(2, seed=1), drawn(2, seed=2)
+    x, mean, var = draw_uniform(3, 2, 4), draw_uniform(2), draw_uniform(2) ** 2 + 0.1
+    weight, bias = draw_uniform(2, seed=1), draw_uniform(2, seed=2)
     got = reference(
         "fused_hardsigmoid_batch_norm",
         x=x, running_mean=mean, running_var=var, weight=weight, bias=bias, training=training,
@@ -288,14 +288,14 @@ def test_hardsigmoid_batch_norm_updates_its_statistics(training):
     ("mode", "rounded"), [(None, lambda q: q), ("trunc", np.trunc), ("floor", np.floor)]
 )
 def test_stacked_tensors_are_divided(mode, rounded):
-    parts = [drawn(3, n) for n in (2, 1, 4)]
-    divisor = drawn(3, 1)
+    parts = [draw_uniform(3, n) for n in (2, 1, 4)]
+    divisor = draw_uniform(3, 1)
     given = {"tensors": [torch.tensor(p) for p in parts], "rounding_mode": mode}
     got = reference("fused_hstack_div", **given, divisor=divisor)
     assert_close(got, rounded(np.concatenate(parts, 1) / divisor))
 
 
 def test_tensors_of_one_dim_are_joined_end_to_end():
-    parts = [torch.tensor(drawn(n)) for n in (2, 3, 1)]
+    parts = [torch.tensor(draw_uniform(n)) for n in (2, 3, 1)]
     got = reference("fused_hstack_div", tensors=parts, divisor=np.array(2.0))
     assert_close(got, np.concatenate(parts) / 2)

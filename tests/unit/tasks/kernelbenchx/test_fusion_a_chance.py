@@ -176,7 +176,7 @@ def starts_on_a_gpu(size, count, kernel, u):
     return torch.cat((first, torch.full((len(u), 1), size - kernel)), 1).long()
 
 
-def drawn(count, near, seed):
+def draw_near(count, near, seed):
     """Random numbers in float32, every other one within some roundings of a number."""
     chance = torch.Generator().manual_seed(seed)
     u = torch.rand(count, generator=chance)
@@ -195,8 +195,8 @@ def pooled_on_a_gpu(x, rows, columns):
 def test_windows_that_float32_rounds_elsewhere_are_accepted(near, seed):
     planes = 20_000
     x = torch.rand(1, planes, 18, 13, generator=torch.Generator().manual_seed(seed)) - 0.1
-    rows = starts_on_a_gpu(18, 9, 2, drawn(planes, near, seed))
-    columns = starts_on_a_gpu(13, 5, 2, drawn(planes, 1 / 3, seed + 2))
+    rows = starts_on_a_gpu(18, 9, 2, draw_near(planes, near, seed))
+    columns = starts_on_a_gpu(13, 5, 2, draw_near(planes, 1 / 3, seed + 2))
     exact = {tuple(way) for way in all_starts(18, 9, 2, "float32").tolist()}
     assert {tuple(way) for way in rows.tolist()} - exact
     assert fractional_claims(x, (pooled_on_a_gpu(x, rows, columns),)) == []
@@ -212,5 +212,5 @@ def test_every_way_that_float32_has_is_known(size, count):
     known = {tuple(way) for way in all_starts(size, count, 2, "float32").tolist()}
     known |= {tuple(way) for way in rounded_starts(size, count, 2).tolist()}
     for near in (0.0, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0):
-        rows = starts_on_a_gpu(size, count, 2, drawn(20_000, near, 0))
+        rows = starts_on_a_gpu(size, count, 2, draw_near(20_000, near, 0))
         assert {tuple(way) for way in rows.unique(dim=0).tolist()} <= known

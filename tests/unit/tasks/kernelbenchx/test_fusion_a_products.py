@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.special
-from fusions import assert_close, drawn, gelu, normalized, reference_of
+from fusions import assert_close, draw_uniform, gelu, normalized, reference_of
 
 from kerneltruth.tasks.kernelbenchx import (
     fusion_a_attention,
@@ -40,7 +40,7 @@ def convolved(x, weight, bias=None, stride=(1, 1), pad=((0, 0), (0, 0)), dilatio
 
 @pytest.mark.parametrize(("causal", "scale"), [(False, None), (True, None), (True, 0.7)])
 def test_attention_is_softmax_of_scores_times_values(causal, scale):
-    q, k, v = (drawn(2, 2, 5, 3, seed=i) for i in range(3))
+    q, k, v = (draw_uniform(2, 2, 5, 3, seed=i) for i in range(3))
     got = reference("attention", q=q, k=k, v=v, causal=causal, softmax_scale=scale)
     for b, h, i in np.ndindex(2, 2, 5):
         seen = i + 1 if causal else 5
@@ -50,7 +50,7 @@ def test_attention_is_softmax_of_scores_times_values(causal, scale):
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_products_without_dropout_are_activated(approximate):
-    x, y, z = drawn(2, 3, 4), drawn(2, 4, 5), drawn(5)
+    x, y, z = draw_uniform(2, 3, 4), draw_uniform(2, 4, 5), draw_uniform(5)
     product = x @ y
     given = {"input1": x, "input2": y, "training": False, "approximate": approximate}
     assert_close(reference("fused_bmm_dropout_gelu", **given), gelu(product, approximate))
@@ -62,7 +62,7 @@ def test_products_without_dropout_are_activated(approximate):
 
 
 def test_a_kept_element_is_scaled_where_dropout_stands():
-    x, y, z = drawn(2, 3, 4), drawn(2, 4, 5), drawn(3, 1)
+    x, y, z = draw_uniform(2, 3, 4), draw_uniform(2, 4, 5), draw_uniform(3, 1)
     product = x @ y
     assert_close(reference("fused_bmm_dropout_gelu", input1=x, input2=y, p=0.75), gelu(4 * product))
     rms = product / np.sqrt((product**2).mean(-1, keepdims=True) + 1e-5)
@@ -73,7 +73,12 @@ def test_a_kept_element_is_scaled_where_dropout_stands():
 
 
 def test_conv2d_add_adds_a_broadcast_multiple():
-    x, weight, bias, other = drawn(2, 4, 5, 6), drawn(6, 2, 3, 2), drawn(6), drawn(6, 1, 1)
+    x, weight, bias, other = (
+        draw_uniform(2, 4, 5, 6),
+        draw_uniform(6, 2, 3, 2),
+        draw_uniform(6),
+        draw_uniform(6, 1, 1),
+    )
     got = reference(
         "fused_conv2d_add",
         input=x, weight=weight, bias=bias, other=other,
@@ -85,7 +90,7 @@ def test_conv2d_add_adds_a_broadcast_multiple():
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 def test_gelu_conv2d_takes_pairs_and_pads_the_odd_one_at_the_end():
-    x, weight = drawn(1, 2, 5, 6), drawn(3, 2, 2, 3)
+    x, weight = draw_uniform(1, 2, 5, 6), draw_uniform(3, 2, 2, 3)
     given = {"input": x, "weight": weight, "bias": None}
     got = reference("fused_gelu_conv2d", **given, stride=(2, 1), padding=(1, 0), dilation=(1, 2))
     want = convolved(x, weight, None, (2, 1), ((1, 1), (0, 0)), (1, 2))
@@ -96,7 +101,7 @@ def test_gelu_conv2d_takes_pairs_and_pads_the_odd_one_at_the_end():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_without_running_statistics_uses_those_of_the_batch(training):
-    x, weight, bias = drawn(2, 2, 4, 4), drawn(3, 2, 3, 3), drawn(3)
+    x, weight, bias = draw_uniform(2, 2, 4, 4), draw_uniform(3, 2, 3, 3), draw_uniform(3)
     given = {"input": x, "weight": weight, "bias": bias}
     name = "fused_dropout_relu_batch_norm_conv2d"
     want = np.maximum(normalized(convolved(x, weight, bias), (0, 2, 3)), 0)
@@ -106,7 +111,7 @@ def test_batch_norm_without_running_statistics_uses_those_of_the_batch(training)
 
 
 def test_instance_norm_follows_selu():
-    x, weight, bias = drawn(2, 2, 4, 5), drawn(3, 2, 3, 3), drawn(3)
+    x, weight, bias = draw_uniform(2, 2, 4, 5), draw_uniform(3, 2, 3, 3), draw_uniform(3)
     got = reference("fused_instance_norm_selu_conv2d", input=x, weight=weight, bias=bias, eps=0.01)
     y = convolved(x, weight, bias)
     y = 1.0507009873554805 * np.where(y > 0, y, 1.6732632423543772 * np.expm1(y))
@@ -114,7 +119,7 @@ def test_instance_norm_follows_selu():
 
 
 def test_linear_layers_are_activated():
-    x, weight, bias = drawn(2, 3, 4), drawn(5, 4), drawn(5)
+    x, weight, bias = draw_uniform(2, 3, 4), draw_uniform(5, 4), draw_uniform(5)
     y = x @ weight.T + bias
     given = {"input": x, "weight": weight, "bias": bias}
     got = reference("fused_dropout_sigmoid_linear", **given, p=0.2)

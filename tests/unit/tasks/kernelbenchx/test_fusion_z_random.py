@@ -15,7 +15,7 @@ TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(19)
 
 
-def judged(task, function, **settings):
+def broken_claims(task, function, **settings):
     """The names of the claims that a function's result breaks at the benchmark's shape."""
     case = benchmark_case(task, 3, "float32", "normal").with_attributes(**settings)
     inputs = materialize(task, case)
@@ -74,7 +74,7 @@ def test_the_residual_is_added_before_the_rows_are_normalized():
 
 @pytest.mark.parametrize("name", sorted(TASKS))
 def test_dropout_of_the_right_share_is_accepted(name):
-    assert judged(TASKS[name], getattr(eager, name)) == []
+    assert broken_claims(TASKS[name], getattr(eager, name)) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_dropout_of_another_share_is_rejected(name, wrong):
         return getattr(eager, name)(**(arguments | wrong))
 
     settings = {"dropout_p": 0.5} if name == "fused_transformer_block" else {}
-    assert judged(TASKS[name], other, **settings)
+    assert broken_claims(TASKS[name], other, **settings)
 
 
 @pytest.mark.parametrize("name", ["fused_mv_logsoftmax_dropout"])
@@ -101,4 +101,4 @@ def test_kept_elements_that_are_not_scaled_are_rejected(name):
     def unscaled(p, **arguments):
         return getattr(eager, name)(p=p, **arguments) * (1 - p)
 
-    assert judged(TASKS[name], unscaled)
+    assert broken_claims(TASKS[name], unscaled)

@@ -15,7 +15,7 @@ DRAW = np.random.default_rng(9)
 X = DRAW.normal(size=(2, 3, 4))
 
 
-def judged(name, **arguments):
+def reference_of(name, **arguments):
     tensors = {n: torch.tensor(v) if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
     return TASKS[name].reference(**tensors).numpy()
 
@@ -24,7 +24,9 @@ def judged(name, **arguments):
 def test_slices_are_taken_in_the_order_of_the_index(dim):
     index = np.array([1, 0, 1])
     expected = X.take(index, axis=dim)
-    np.testing.assert_array_equal(judged("index_select", input=X, dim=dim, index=index), expected)
+    np.testing.assert_array_equal(
+        reference_of("index_select", input=X, dim=dim, index=index), expected
+    )
 
 
 @pytest.mark.parametrize("dim", [-1, 0, 1])
@@ -55,25 +57,27 @@ def test_chosen_elements_come_in_row_major_order(shape):
     mask = DRAW.uniform(size=shape) < 0.5
     everywhere = np.broadcast_to(mask, X.shape)
     expected = [X[i] for i in np.ndindex(X.shape) if everywhere[i]]
-    np.testing.assert_array_equal(judged("masked_select", input=X, mask=mask), expected)
+    np.testing.assert_array_equal(reference_of("masked_select", input=X, mask=mask), expected)
 
 
 @pytest.mark.parametrize("dims", [*itertools.permutations(range(3)), (-1, 0, 1)])
 def test_dims_are_put_into_another_order(dims):
-    result = judged("permute_copy", input=X, dims=dims)
+    result = reference_of("permute_copy", input=X, dims=dims)
     np.testing.assert_array_equal(result, X.transpose(dims))
 
 
 def test_a_nan_that_is_not_chosen_leaves_no_trace():
     x = np.array([[math.nan, 1.0]])
     cond, other = np.array([[False], [True]]), np.array(2.0)
-    result = judged("expand_where", input=x, target_sizes=(2, 2), cond=cond, other=other)
+    result = reference_of("expand_where", input=x, target_sizes=(2, 2), cond=cond, other=other)
     np.testing.assert_array_equal(result, [[2.0, 2.0], [math.nan, 1.0]])
 
 
 def test_a_target_size_of_minus_one_keeps_the_dim():
     x, cond = np.arange(3.0).reshape(3, 1), np.array([True, False, True, True])
-    result = judged("expand_where", input=x, target_sizes=(2, -1, 4), cond=cond, other=np.ones(4))
+    result = reference_of(
+        "expand_where", input=x, target_sizes=(2, -1, 4), cond=cond, other=np.ones(4)
+    )
     expected = np.where(cond, np.broadcast_to(x, (2, 3, 4)), 1.0)
     np.testing.assert_array_equal(result, expected)
 
@@ -115,7 +119,9 @@ def test_an_index_with_fewer_rows_leaves_the_other_rows_alone():
 
 def test_the_scatter_of_the_reference_keeps_its_own_claims():
     index = DRAW.integers(0, 2, size=(3, 3))
-    result = judged("scatter", input=np.zeros((2, 3)), dim=0, index=index, src=np.ones((3, 3)))
+    result = reference_of(
+        "scatter", input=np.zeros((2, 3)), dim=0, index=index, src=np.ones((3, 3))
+    )
     expected = np.zeros((2, 3))
     for i, j in np.ndindex(3, 3):
         expected[index[i, j], j] = 1.0

@@ -21,8 +21,8 @@ def coarse(x):
 
 @pytest.mark.parametrize("form", ["scaled", "spread"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_scipys_cholesky_factor_is_right(claims, made, upper, form):
-    a = made("spd", form, 20, 20)
+def test_scipys_cholesky_factor_is_right(claims, make_matrix, upper, form):
+    a = make_matrix("spd", form, 20, 20)
     (factor,) = as_tensors(scipy.linalg.cholesky(a.numpy(), lower=not upper))
     assert claims("cholesky", factor, A=a, upper=upper) == []
 
@@ -43,8 +43,8 @@ CHOLESKY_WRONG = {
 
 
 @pytest.mark.parametrize("way", CHOLESKY_WRONG)
-def test_a_wrong_cholesky_factor_is_not(claims, made, way):
-    a = made("spd", "scaled", 20, 20)
+def test_a_wrong_cholesky_factor_is_not(claims, make_matrix, way):
+    a = make_matrix("spd", "scaled", 20, 20)
     assert claims("cholesky", CHOLESKY_WRONG[way](a), A=a)
 
 
@@ -59,8 +59,8 @@ def eliminated(a):
 
 @pytest.mark.parametrize("form", ["raw", "shuffled", "spread"])
 @pytest.mark.parametrize("shape", [(17, 17), (9, 20), (20, 9), (2, 11, 11)])
-def test_scipys_lu_is_right(claims, made, shape, form):
-    a = made("matrix", form, *shape)
+def test_scipys_lu_is_right(claims, make_matrix, shape, form):
+    a = make_matrix("matrix", form, *shape)
     assert claims("lu", as_tensors(*scipy.linalg.lu(a.numpy())), A=a, _rank=len(shape)) == []
 
 
@@ -97,20 +97,20 @@ LU_WRONG = {
 
 
 @pytest.mark.parametrize("way", LU_WRONG)
-def test_a_wrong_lu_is_not(claims, made, way):
-    a = made("matrix", "shuffled", 18, 18)
+def test_a_wrong_lu_is_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "shuffled", 18, 18)
     assert claims("lu", LU_WRONG[way](a), A=a)
 
 
-def test_lu_without_pivoting_is_right_if_requested(claims, made):
-    a = made("matrix", "ordered", 18, 18)
+def test_lu_without_pivoting_is_right_if_requested(claims, make_matrix):
+    a = make_matrix("matrix", "ordered", 18, 18)
     _, lower, u = eliminated(a)
     assert claims("lu", (torch.empty(0), lower, u), A=a, pivot=False) == []
     assert claims("lu", (torch.empty(0), lower, coarse(u)), A=a, pivot=False)
 
 
-def test_the_reference_without_pivoting_gives_the_matrix_back(made):
-    a = made("matrix", "ordered", 7, 4).double()
+def test_the_reference_without_pivoting_gives_the_matrix_back(make_matrix):
+    a = make_matrix("matrix", "ordered", 7, 4).double()
     _, lower, u = find("lu", "kernelbenchx").reference(A=a, pivot=False)
     torch.testing.assert_close(lower @ u, a)
     assert torch.equal(lower.diagonal(), torch.ones(4, dtype=torch.float64))
@@ -119,16 +119,16 @@ def test_the_reference_without_pivoting_gives_the_matrix_back(made):
 @pytest.mark.parametrize("form", ["raw", "spread"])
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("shape", [(19, 19), (8, 21), (21, 8)])
-def test_scipys_qr_is_right_and_so_is_one_of_other_signs(claims, made, shape, mode, form):
-    a = made("matrix", form, *shape)
+def test_scipys_qr_is_right_and_so_is_one_of_other_signs(claims, make_matrix, shape, mode, form):
+    a = make_matrix("matrix", form, *shape)
     economic = {"reduced": "economic", "complete": "full"}[mode]
     q, r = as_tensors(*scipy.linalg.qr(a.numpy(), mode=economic))
     assert claims("qr", (q, r), A=a, mode=mode) == []
     assert claims("qr", (-q, -r), A=a, mode=mode) == []
 
 
-def test_r_alone_is_judged_by_the_gram_matrix(claims, made):
-    a = made("matrix", "raw", 12, 9)
+def test_r_alone_is_judged_by_the_gram_matrix(claims, make_matrix):
+    a = make_matrix("matrix", "raw", 12, 9)
     r = torch.linalg.qr(a, mode="r").R
     assert claims("qr", (torch.empty(0), r), A=a, mode="r") == []
     assert claims("qr", (torch.empty(0), r * 1.01), A=a, mode="r")
@@ -164,28 +164,28 @@ QR_WRONG = {
 
 
 @pytest.mark.parametrize("way", QR_WRONG)
-def test_a_wrong_qr_is_not(claims, made, way):
-    a = made("matrix", "spread", 24, 24)
+def test_a_wrong_qr_is_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "spread", 24, 24)
     assert claims("qr", QR_WRONG[way](a), A=a)
 
 
-def test_gram_schmidt_with_a_second_pass_is_right(claims, made):
-    a = made("matrix", "spread", 24, 24)
+def test_gram_schmidt_with_a_second_pass_is_right(claims, make_matrix):
+    a = make_matrix("matrix", "spread", 24, 24)
     assert claims("qr", gram_schmidt(a, passes=2), A=a) == []
 
 
 @pytest.mark.parametrize("form", ["scaled", "spread"])
 @pytest.mark.parametrize("n", [1, 2, 7, 20])
-def test_lapacks_ldl_is_right(claims, made, n, form):
-    a = made("indefinite", form, n, n)
+def test_lapacks_ldl_is_right(claims, make_matrix, n, form):
+    a = make_matrix("indefinite", form, n, n)
     factor, pivots, info = lapack.ssytrf(a.numpy(), lower=True)
     assert info == 0
     given = torch.from_numpy(pivots.astype(np.int32))
     assert claims("ldl_factor", (*as_tensors(factor), given), A=a) == []
 
 
-def test_an_ldl_of_a_matrix_that_needs_no_pivots_may_do_without(claims, made):
-    a = made("spd", "scaled", 9, 9)
+def test_an_ldl_of_a_matrix_that_needs_no_pivots_may_do_without(claims, make_matrix):
+    a = make_matrix("spd", "scaled", 9, 9)
     lower, d, _ = scipy.linalg.ldl(a.double().numpy())
     packed = torch.from_numpy(np.tril(lower, -1) + d).float()
     identity = torch.arange(1, 10, dtype=torch.int32)
@@ -214,8 +214,8 @@ LDL_WRONG = {
 
 
 @pytest.mark.parametrize("way", LDL_WRONG)
-def test_a_wrong_ldl_is_not(claims, made, way):
-    a = made("indefinite", "scaled", 16, 16)
+def test_a_wrong_ldl_is_not(claims, make_matrix, way):
+    a = make_matrix("indefinite", "scaled", 16, 16)
     assert bool((ldl(a)[1] < 0).any())
     assert claims("ldl_factor", LDL_WRONG[way](a), A=a)
 

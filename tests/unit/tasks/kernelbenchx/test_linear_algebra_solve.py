@@ -34,8 +34,8 @@ def eliminated(a, b):
 
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
 @pytest.mark.parametrize("n", [1, 2, 17, 40])
-def test_scipys_solution_is_right_however_the_matrix_is_conditioned(claims, made, n, form):
-    a, b = made("matrix", form, n, n), right_side(n)
+def test_scipys_solution_is_right_however_the_matrix_is_conditioned(claims, make_matrix, n, form):
+    a, b = make_matrix("matrix", form, n, n), right_side(n)
     x = torch.from_numpy(scipy.linalg.solve(a.numpy(), b.numpy()))
     assert claims("solve", x, A=a, B=b) == []
     assert claims("solve", x[:, 0], A=a, B=b[:, 0].contiguous(), _b="vector") == []
@@ -46,8 +46,8 @@ def test_an_exact_solution_of_a_very_ill_conditioned_system_need_not_be_found(cl
     a = torch.from_numpy(scipy.linalg.hilbert(9)).float()
     b = a @ right_side(9)
     x = torch.linalg.solve(a, b)
-    due = torch.linalg.solve(a.double(), b.double())
-    assert float((x - due).norm() / due.norm()) > 1e-2
+    expected = torch.linalg.solve(a.double(), b.double())
+    assert float((x - expected).norm() / expected.norm()) > 1e-2
     assert claims("solve", x, A=a, B=b) == []
     assert claims("solve", torch.linalg.inv(a) @ b, A=a, B=b)
 
@@ -69,16 +69,16 @@ SOLVE_WRONG = {
 
 
 @pytest.mark.parametrize("way", SOLVE_WRONG)
-def test_a_wrong_solution_is_not(claims, made, way):
-    a, b = made("matrix", "shuffled", 24, 24), right_side(24)
+def test_a_wrong_solution_is_not(claims, make_matrix, way):
+    a, b = make_matrix("matrix", "shuffled", 24, 24), right_side(24)
     x = SOLVE_WRONG[way](a, b)
     assert claims("solve", x, A=a, B=b)
     assert claims("fused_lu_solve", x[:, 0], A=a, b=b[:, 0].contiguous())
 
 
 @pytest.mark.parametrize("upper", [False, True])
-def test_scipys_cholesky_solution_is_right(claims, made, upper):
-    factor, b = made("triangular", "upper" if upper else "lower", 20, 20), right_side(20)
+def test_scipys_cholesky_solution_is_right(claims, make_matrix, upper):
+    factor, b = make_matrix("triangular", "upper" if upper else "lower", 20, 20), right_side(20)
     x = torch.from_numpy(scipy.linalg.cho_solve((factor.numpy(), not upper), b.numpy()))
     assert claims("cholesky_solve", x, B=b, L=factor, upper=upper) == []
     assert claims("cholesky_solve", x * 1.01, B=b, L=factor, upper=upper)
@@ -94,14 +94,14 @@ CHOLESKY_SOLVE_WRONG = {
 
 
 @pytest.mark.parametrize("way", CHOLESKY_SOLVE_WRONG)
-def test_a_wrong_cholesky_solution_is_not(claims, made, way):
-    u, b = made("triangular", "upper", 20, 20), right_side(20)
+def test_a_wrong_cholesky_solution_is_not(claims, make_matrix, way):
+    u, b = make_matrix("triangular", "upper", 20, 20), right_side(20)
     assert claims("cholesky_solve", CHOLESKY_SOLVE_WRONG[way](b, u), B=b, L=u, upper=True)
 
 
 @pytest.mark.parametrize("alpha", [0.5, -2.0, 0.0])
-def test_a_solution_with_a_vector_added_is_judged_as_a_whole(claims, made, alpha):
-    a, b, y = made("triangular", "upper", 20, 20), right_side(20), right_side(20, 1, seed=6)
+def test_a_solution_with_a_vector_added_is_judged_as_a_whole(claims, make_matrix, alpha):
+    a, b, y = make_matrix("triangular", "upper", 20, 20), right_side(20), right_side(20, 1, seed=6)
     x = torch.from_numpy(scipy.linalg.solve_triangular(a.numpy(), b.numpy())) + alpha * y
     assert claims("solve_and_add_scaled_vector", x, A=a, b=b, y=y, alpha=alpha) == []
 
@@ -121,14 +121,14 @@ def upper_solution(a, b):
 
 
 @pytest.mark.parametrize("way", ADD_WRONG)
-def test_a_wrong_sum_is_not(claims, made, way):
-    a, b, y = made("triangular", "upper", 20, 20), right_side(20), right_side(20, 1, seed=6)
+def test_a_wrong_sum_is_not(claims, make_matrix, way):
+    a, b, y = make_matrix("triangular", "upper", 20, 20), right_side(20), right_side(20, 1, seed=6)
     assert claims("solve_and_add_scaled_vector", ADD_WRONG[way](a, b, y), A=a, b=b, y=y)
 
 
 @pytest.mark.parametrize("form", ["scaled", "spread"])
-def test_scipys_symmetric_solution_is_right(claims, made, form):
-    a, b = made("indefinite", form, 21, 21), right_side(21)
+def test_scipys_symmetric_solution_is_right(claims, make_matrix, form):
+    a, b = make_matrix("indefinite", form, 21, 21), right_side(21)
     x = torch.from_numpy(scipy.linalg.solve(a.numpy(), b.numpy(), assume_a="sym"))
     assert claims("solve_symmetric_ldl", x, A=a, b=b, _b="matrix") == []
 
@@ -149,14 +149,14 @@ LDL_WRONG = {
 
 
 @pytest.mark.parametrize("way", LDL_WRONG)
-def test_a_wrong_symmetric_solution_is_not(claims, made, way):
-    a, b = made("indefinite", "scaled", 21, 21), right_side(21)
+def test_a_wrong_symmetric_solution_is_not(claims, make_matrix, way):
+    a, b = make_matrix("indefinite", "scaled", 21, 21), right_side(21)
     assert claims("solve_symmetric_ldl", LDL_WRONG[way](a, b), A=a, b=b, _b="matrix")
 
 
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
-def test_numpys_inverse_is_right_from_either_side(claims, made, form):
-    a = made("matrix", form, 25, 25)
+def test_numpys_inverse_is_right_from_either_side(claims, make_matrix, form):
+    a = make_matrix("matrix", form, 25, 25)
     assert claims("invert_matrix_lu", torch.from_numpy(np.linalg.inv(a.numpy())), A=a) == []
     other = torch.from_numpy(np.linalg.inv(a.mT.numpy())).mT
     assert claims("invert_matrix_lu", other, A=a) == []
@@ -172,8 +172,8 @@ INVERSE_WRONG = {
 
 
 @pytest.mark.parametrize("way", INVERSE_WRONG)
-def test_a_wrong_inverse_is_not(claims, made, way):
-    a = made("matrix", "shuffled", 25, 25)
+def test_a_wrong_inverse_is_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "shuffled", 25, 25)
     a[0, 0] *= 2**-12
     assert claims("invert_matrix_lu", INVERSE_WRONG[way](a), A=a)
 
@@ -184,12 +184,12 @@ DETERMINANTS = ("det", "determinant_lu", "determinant_via_qr")
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
 @pytest.mark.parametrize("n", [1, 2, 9, 20])
 @pytest.mark.parametrize("name", DETERMINANTS)
-def test_numpys_determinant_is_right(claims, made, name, n, form):
-    a = made("matrix", form, n, n)
-    due = torch.tensor(np.linalg.det(a.numpy()))
-    assert claims(name, due, A=a) == []
+def test_numpys_determinant_is_right(claims, make_matrix, name, n, form):
+    a = make_matrix("matrix", form, n, n)
+    expected = torch.tensor(np.linalg.det(a.numpy()))
+    assert claims(name, expected, A=a) == []
     # The determinant of an ill-conditioned matrix is not known to 1% in float32.
-    assert claims(name, due * (1.01 if form == "shuffled" else 1.1), A=a)
+    assert claims(name, expected * (1.01 if form == "shuffled" else 1.1), A=a)
 
 
 def odd(made):
@@ -221,8 +221,8 @@ def eliminated_pivots(a):
 
 @pytest.mark.parametrize("way", DET_WRONG)
 @pytest.mark.parametrize("name", DETERMINANTS)
-def test_a_wrong_determinant_is_not(claims, made, name, way):
-    a = odd(made)
+def test_a_wrong_determinant_is_not(claims, make_matrix, name, way):
+    a = odd(make_matrix)
     assert claims(name, DET_WRONG[way](a), A=a)
 
 
@@ -233,8 +233,8 @@ def test_a_product_that_leaves_the_range_is_refused():
 
 
 @pytest.mark.parametrize("form", ["scaled", "spread"])
-def test_scipys_positive_definite_solution_is_right(claims, made, form):
-    a, b = made("spd", form, 20, 20), right_side(20)
+def test_scipys_positive_definite_solution_is_right(claims, make_matrix, form):
+    a, b = make_matrix("spd", form, 20, 20), right_side(20)
     x = torch.from_numpy(scipy.linalg.solve(a.numpy(), b.numpy(), assume_a="pos"))
     assert claims("fused_cholesky_solve", x, A=a, b=b) == []
 
@@ -248,15 +248,15 @@ FUSED_CHOLESKY_WRONG = {
 
 
 @pytest.mark.parametrize("way", FUSED_CHOLESKY_WRONG)
-def test_a_wrong_positive_definite_solution_is_not(claims, made, way):
-    a, b = made("spd", "scaled", 20, 20), right_side(20)
+def test_a_wrong_positive_definite_solution_is_not(claims, make_matrix, way):
+    a, b = make_matrix("spd", "scaled", 20, 20), right_side(20)
     assert claims("fused_cholesky_solve", FUSED_CHOLESKY_WRONG[way](a, b), A=a, b=b)
 
 
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
 @pytest.mark.parametrize("shape", [(15, 15), (30, 12), (9, 1)])
-def test_scipys_least_squares_are_right(claims, made, shape, form):
-    a, b = made("matrix", form, *shape), right_side(shape[0])
+def test_scipys_least_squares_are_right(claims, make_matrix, shape, form):
+    a, b = make_matrix("matrix", form, *shape), right_side(shape[0])
     x = torch.from_numpy(scipy.linalg.lstsq(a.numpy(), b.numpy())[0])
     assert claims("fused_qr_solve", x, A=a, b=b) == []
 
@@ -270,26 +270,26 @@ LEAST_SQUARES_WRONG = {
 
 
 @pytest.mark.parametrize("way", LEAST_SQUARES_WRONG)
-def test_wrong_least_squares_are_not(claims, made, way):
-    a, b = made("matrix", "shuffled", 30, 12), right_side(30)
+def test_wrong_least_squares_are_not(claims, make_matrix, way):
+    a, b = make_matrix("matrix", "shuffled", 30, 12), right_side(30)
     assert claims("fused_qr_solve", LEAST_SQUARES_WRONG[way](a, b), A=a, b=b)
 
 
-def test_normal_equations_fail_on_an_ill_conditioned_matrix(claims, made):
-    a, b = made("matrix", "steep", 24, 24), right_side(24)
+def test_normal_equations_fail_on_an_ill_conditioned_matrix(claims, make_matrix):
+    a, b = make_matrix("matrix", "steep", 24, 24), right_side(24)
     x = torch.linalg.solve(a.mT @ a, a.mT @ b)
     assert claims("fused_qr_solve", x, A=a, b=b)
 
 
-def test_nothing_is_no_solution(claims, made):
-    a, b = made("matrix", "shuffled", 30, 12), right_side(30)
+def test_nothing_is_no_solution(claims, make_matrix):
+    a, b = make_matrix("matrix", "shuffled", 30, 12), right_side(30)
     assert claims("fused_qr_solve", torch.zeros(12, 3), A=a, b=b)
     assert claims("fused_qr_solve", torch.zeros(12, 3), A=a, b=torch.zeros(30, 3)) == []
 
 
 @pytest.mark.parametrize("form", ["shuffled", "spread", "steep"])
-def test_tf32_in_the_right_side_is_admitted_and_nowhere_else(claims, made, form):
-    a, b = made("matrix", form, 30, 12), right_side(30)
+def test_tf32_in_the_right_side_is_admitted_and_nowhere_else(claims, make_matrix, form):
+    a, b = make_matrix("matrix", form, 30, 12), right_side(30)
     Q, R = torch.linalg.qr(a)
     of_product = torch.linalg.solve_triangular(R, coarse(Q.mT) @ coarse(b), upper=True)
     assert claims("fused_qr_solve", of_product, A=a, b=b) == []
@@ -315,8 +315,8 @@ RECONSTRUCTIONS_WRONG = {
 }
 
 
-def test_a_matrix_put_together_again_is_the_matrix(claims, made):
-    a = made("matrix", "raw", 20, 20)
+def test_a_matrix_put_together_again_is_the_matrix(claims, make_matrix):
+    a = make_matrix("matrix", "raw", 20, 20)
     assert claims("fused_svd_reconstruct", reconstructed(a), A=a) == []
     in_tf32 = reconstructed(a, u=coarse, s=coarse, v=coarse)
     assert claims("fused_svd_reconstruct", in_tf32, A=a) == []
@@ -324,6 +324,6 @@ def test_a_matrix_put_together_again_is_the_matrix(claims, made):
 
 
 @pytest.mark.parametrize("way", RECONSTRUCTIONS_WRONG)
-def test_a_matrix_put_together_wrongly_is_not(claims, made, way):
-    a = made("matrix", "raw", 20, 20)
+def test_a_matrix_put_together_wrongly_is_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "raw", 20, 20)
     assert claims("fused_svd_reconstruct", RECONSTRUCTIONS_WRONG[way](a), A=a)

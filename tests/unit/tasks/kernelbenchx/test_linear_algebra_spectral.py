@@ -19,8 +19,8 @@ def coarse(x):
 
 
 @pytest.mark.parametrize("form", ["raw", "shuffled", "spread"])
-def test_numpys_eigenvectors_are_right_in_any_order_and_phase(claims, made, form):
-    a = made("matrix", form, 15, 15)
+def test_numpys_eigenvectors_are_right_in_any_order_and_phase(claims, make_matrix, form):
+    a = make_matrix("matrix", form, 15, 15)
     w, v = np.linalg.eig(a.numpy())
     w, v = as_tensors(w.astype(np.complex64), v.astype(np.complex64))
     assert claims("eig", (w, v), A=a) == []
@@ -54,16 +54,16 @@ EIG_WRONG = {
 
 
 @pytest.mark.parametrize("way", EIG_WRONG)
-def test_wrong_eigenvectors_are_not(claims, made, way):
-    a = made("matrix", "raw", 15, 15, seed=3)
+def test_wrong_eigenvectors_are_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "raw", 15, 15, seed=3)
     assert claims("eig", EIG_WRONG[way](a), A=a)
 
 
 @pytest.mark.parametrize("form", ["raw", "spread"])
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("shape", [(13, 13), (6, 15), (15, 6), (2, 7, 7)])
-def test_numpys_svd_is_right_whatever_the_signs(claims, made, shape, full, form):
-    a = made("matrix", form, *shape)
+def test_numpys_svd_is_right_whatever_the_signs(claims, make_matrix, shape, full, form):
+    a = make_matrix("matrix", form, *shape)
     u, s, vh = as_tensors(*np.linalg.svd(a.numpy(), full_matrices=full))
     given = {"A": a, "full_matrices": full, "_rank": len(shape)}
     assert claims("svd", (u, s, vh), **given) == []
@@ -105,8 +105,8 @@ SVD_WRONG = {
 
 
 @pytest.mark.parametrize("way", SVD_WRONG)
-def test_a_wrong_svd_is_not(claims, made, way):
-    a = made("matrix", "spread", 20, 20)
+def test_a_wrong_svd_is_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "spread", 20, 20)
     assert claims("svd", SVD_WRONG[way](a), A=a)
 
 
@@ -118,8 +118,8 @@ def of_rank(a, k):
 @pytest.mark.parametrize("form", ["raw", "spread"])
 @pytest.mark.parametrize("shape", [(14, 14), (6, 20), (20, 6)])
 @pytest.mark.parametrize("k", [1, 3, 6])
-def test_numpys_best_approximation_is_right(claims, made, k, shape, form):
-    a = made("matrix", form, *shape)
+def test_numpys_best_approximation_is_right(claims, make_matrix, k, shape, form):
+    a = make_matrix("matrix", form, *shape)
     assert claims("low_rank_svd_approximation", of_rank(a, k), A=a, k=k) == []
 
 
@@ -140,16 +140,16 @@ LOW_RANK_WRONG = {
 
 
 @pytest.mark.parametrize("way", LOW_RANK_WRONG)
-def test_a_worse_approximation_is_not(claims, made, way):
-    a = made("matrix", "raw", 16, 16)
+def test_a_worse_approximation_is_not(claims, make_matrix, way):
+    a = make_matrix("matrix", "raw", 16, 16)
     assert claims("low_rank_svd_approximation", LOW_RANK_WRONG[way](a), A=a, k=3)
 
 
 @pytest.mark.parametrize("form", ["shuffled", "spread"])
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("shape", [(12, 12), (5, 14), (14, 5)])
-def test_numpys_pseudoinverse_is_right(claims, made, shape, cut, form):
-    a = made("matrix", form, *shape)
+def test_numpys_pseudoinverse_is_right(claims, make_matrix, shape, cut, form):
+    a = make_matrix("matrix", form, *shape)
     values = np.linalg.svd(a.numpy(), compute_uv=False)
     rcond = float((values[2] + values[3]) / 2 / values[0]) if cut else 1e-15
     (x,) = as_tensors(np.linalg.pinv(a.numpy(), rcond=rcond))
@@ -172,14 +172,14 @@ PSEUDO_WRONG = {
 
 
 @pytest.mark.parametrize("way", PSEUDO_WRONG)
-def test_a_wrong_pseudoinverse_is_not(claims, made, way):
+def test_a_wrong_pseudoinverse_is_not(claims, make_matrix, way):
     # Squaring loses what a steep spectrum shows, and it hides a gain.
-    tried = [made("matrix", form, 18, 12) for form in ("spread", "steep")]
+    tried = [make_matrix("matrix", form, 18, 12) for form in ("spread", "steep")]
     assert any(claims("pseudoinverse_svd", PSEUDO_WRONG[way](a), A=a) for a in tried)
 
 
-def test_what_rcond_cuts_off_must_be_cut_off(claims, made):
-    a = made("matrix", "spread", 12, 12)
+def test_what_rcond_cuts_off_must_be_cut_off(claims, make_matrix):
+    a = make_matrix("matrix", "spread", 12, 12)
     assert claims("pseudoinverse_svd", torch.linalg.pinv(a), A=a, rcond=0.03)
 
 
@@ -192,10 +192,10 @@ def test_a_singular_value_at_the_cut_is_refused():
 
 @pytest.mark.parametrize("form", ["scaled", "spread"])
 @pytest.mark.parametrize("k", [2.0, 0.5, -1.0, 3.0, 0.0, -0.5])
-def test_scipys_matrix_power_is_right(claims, made, k, form):
-    a = made("spd", form, 11, 11)
-    due = scipy.linalg.fractional_matrix_power(a.double().numpy(), k)
-    assert claims("matrix_power_eig", torch.from_numpy(due).float(), A=a, k=k) == []
+def test_scipys_matrix_power_is_right(claims, make_matrix, k, form):
+    a = make_matrix("spd", form, 11, 11)
+    expected = scipy.linalg.fractional_matrix_power(a.double().numpy(), k)
+    assert claims("matrix_power_eig", torch.from_numpy(expected).float(), A=a, k=k) == []
 
 
 POWER_WRONG = {
@@ -214,6 +214,6 @@ def power(a, k, of=lambda t: t):
 
 
 @pytest.mark.parametrize("way", POWER_WRONG)
-def test_a_wrong_power_is_not(claims, made, way):
-    a = made("spd", "scaled", 11, 11)
+def test_a_wrong_power_is_not(claims, make_matrix, way):
+    a = make_matrix("spd", "scaled", 11, 11)
     assert claims("matrix_power_eig", POWER_WRONG[way](a), A=a, k=0.5)

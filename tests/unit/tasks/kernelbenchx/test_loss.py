@@ -16,7 +16,7 @@ REDUCE = {"mean": np.mean, "sum": np.sum, "none": lambda x: x}
 REDUCTIONS = sorted(REDUCE)
 
 
-def judged(name, **arguments):
+def reference_of(name, **arguments):
     tensors = {n: torch.tensor(v) if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
     return TASKS[name].reference(**tensors).numpy()
 
@@ -24,7 +24,7 @@ def judged(name, **arguments):
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_squared_errors_are_reduced(reduction):
     expected = REDUCE[reduction]((A - B) ** 2)
-    result = judged("mse_loss", input=A, target=B, reduction=reduction)
+    result = reference_of("mse_loss", input=A, target=B, reduction=reduction)
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
@@ -35,7 +35,7 @@ def test_small_errors_are_squared_and_large_ones_are_not(beta, reduction):
         return d * d / (2 * beta) if d < beta else d - beta / 2
 
     expected = REDUCE[reduction](np.vectorize(loss)(abs(A - B)))
-    result = judged("smooth_l1_loss", input=A, target=B, beta=beta, reduction=reduction)
+    result = reference_of("smooth_l1_loss", input=A, target=B, beta=beta, reduction=reduction)
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
@@ -43,7 +43,7 @@ def test_small_errors_are_squared_and_large_ones_are_not(beta, reduction):
 def test_the_logarithm_of_a_probability_of_zero_is_minus_a_hundred(reduction):
     p, t, w = np.array([0.0, 1.0, 0.25]), np.array([0.5, 0.5, 1.0]), np.array([1.0, 2.0, 3.0])
     terms = w * np.array([50.0, 50.0, -math.log(0.25)])
-    result = judged("binary_cross_entropy", input=p, target=t, weight=w, reduction=reduction)
+    result = reference_of("binary_cross_entropy", input=p, target=t, weight=w, reduction=reduction)
     np.testing.assert_allclose(result, REDUCE[reduction](terms), rtol=1e-12)
 
 
@@ -52,13 +52,15 @@ def test_divergence_is_the_relative_entropy(reduction):
     target = B.copy()
     target[0, 0] = 0.0
     expected = REDUCE[reduction](rel_entr(target, A))
-    result = judged("kl_div", input=np.log(A), target=target, reduction=reduction, log_target=False)
+    result = reference_of(
+        "kl_div", input=np.log(A), target=target, reduction=reduction, log_target=False
+    )
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 def test_the_batch_mean_of_logarithmic_targets_divides_by_the_rows():
     expected = rel_entr(B, A).sum() / 3
-    result = judged(
+    result = reference_of(
         "kl_div", input=np.log(A), target=np.log(B), reduction="batchmean", log_target=True
     )
     np.testing.assert_allclose(result, expected, rtol=1e-12)
@@ -85,7 +87,7 @@ def test_ignored_targets_count_neither_above_nor_below(reduction, weight, ignore
     target[3] = ignore_index
     given = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
     for name, rows in (("nll_loss", scores), ("cross_entropy", log_softmax(scores, axis=1))):
-        result = judged(name, input=scores, target=target, **given)
+        result = reference_of(name, input=scores, target=target, **given)
         np.testing.assert_allclose(result, by_loop(rows, target, **given), rtol=1e-12)
 
 
@@ -93,8 +95,8 @@ def test_ignored_targets_count_neither_above_nor_below(reduction, weight, ignore
 def test_the_mean_over_ignored_targets_alone_is_not_a_number(name):
     target = np.full(3, -100)
     given = {"input": A, "target": target, "weight": None, "ignore_index": -100}
-    assert math.isnan(judged(name, **given, reduction="mean"))
-    assert judged(name, **given, reduction="sum") == 0.0
+    assert math.isnan(reference_of(name, **given, reduction="mean"))
+    assert reference_of(name, **given, reduction="sum") == 0.0
 
 
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
@@ -104,5 +106,5 @@ def test_further_dims_stand_behind_the_classes(name):
     rows = scores if name == "nll_loss" else log_softmax(scores, axis=1)
     expected = [[-rows[n, target[n, d], d] for d in range(5)] for n in range(2)]
     given = {"weight": None, "ignore_index": -100, "reduction": "none"}
-    result = judged(name, input=scores, target=target, **given)
+    result = reference_of(name, input=scores, target=target, **given)
     np.testing.assert_allclose(result, expected, rtol=1e-12)

@@ -12,7 +12,7 @@ DRAW = np.random.default_rng(21)
 INFINITE = float("inf")
 
 
-def judged(name, **arguments):
+def reference_of(name, **arguments):
     tensors = {n: torch.tensor(v) if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
     return TASKS[name].reference(**tensors)
 
@@ -32,14 +32,14 @@ def test_running_statistics_normalize_outside_of_training(shape):
     wide = {n: v.reshape((-1,) + (1,) * (len(shape) - 2)) for n, v in own.items()}
     expected = (x - wide["running_mean"]) / np.sqrt(wide["running_var"] + 0.01)
     expected = expected * wide["weight"] + wide["bias"]
-    (result,) = judged("batch_norm", input=x, **own, training=False, momentum=0.1, eps=0.01)
+    (result,) = reference_of("batch_norm", input=x, **own, training=False, momentum=0.1, eps=0.01)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_training_updates_with_the_unbiased_variance():
     x, own = DRAW.normal(size=(4, 3, 5)), channels() | {"weight": None, "bias": None}
     mean, var = x.mean((0, 2)), x.var((0, 2))
-    result = judged("batch_norm", input=x, **own, training=True, momentum=0.5, eps=1e-5)
+    result = reference_of("batch_norm", input=x, **own, training=True, momentum=0.5, eps=1e-5)
     expected = (x - mean[:, None]) / np.sqrt(var[:, None] + 1e-5)
     np.testing.assert_allclose(result[0].numpy(), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(result[1].numpy(), 0.5 * own["running_mean"] + 0.5 * mean)
@@ -55,7 +55,7 @@ def test_distances_are_divided_by_their_norm(p):
     )
     distance = distance + 0.5
     expected = distance / np.linalg.norm(distance, 1, axis=1, keepdims=True)
-    result = judged(
+    result = reference_of(
         "normalize_pairwise_distance",
         x1=x1,
         x2=x2,
@@ -71,7 +71,7 @@ def test_distances_are_divided_by_their_norm(p):
 
 def test_a_norm_below_eps_gives_way_to_it():
     x1, x2 = DRAW.normal(size=(3, 4)), DRAW.normal(size=(3, 4))
-    result = judged(
+    result = reference_of(
         "normalize_pairwise_distance",
         x1=x1,
         x2=x2,
@@ -90,7 +90,7 @@ def test_the_cosine_does_not_depend_on_the_norm():
     x1, x2 = DRAW.normal(size=(3, 4)), DRAW.normal(size=(3, 4))
     expected = [1 - cosine(a, b) for a, b in zip(x1, x2, strict=True)]
     for p in (1.0, 2.0, INFINITE):
-        result = judged(
+        result = reference_of(
             "normalized_cosine_similarity",
             x1=x1,
             x2=x2,
@@ -103,7 +103,7 @@ def test_the_cosine_does_not_depend_on_the_norm():
 
 
 def test_a_row_of_zeros_has_a_cosine_of_zero():
-    result = judged(
+    result = reference_of(
         "normalized_cosine_similarity",
         x1=np.zeros((1, 4)),
         x2=np.ones((1, 4)),
@@ -118,21 +118,21 @@ def test_a_row_of_zeros_has_a_cosine_of_zero():
 def test_the_spectral_radius_is_that_of_complex_eigenvalues_too():
     turn = np.array([[0.0, -3.0], [3.0, 0.0]])
     batch = np.stack([turn, np.array([[2.0, 100.0], [0.0, 1.0]])])
-    np.testing.assert_allclose(judged("spectral_norm_eig", A=batch).numpy(), [3.0, 2.0])
+    np.testing.assert_allclose(reference_of("spectral_norm_eig", A=batch).numpy(), [3.0, 2.0])
     random = DRAW.normal(size=(7, 7))
     expected = abs(np.linalg.eigvals(random)).max()
-    assert float(judged("spectral_norm_eig", A=random)) == pytest.approx(expected, rel=1e-10)
+    assert float(reference_of("spectral_norm_eig", A=random)) == pytest.approx(expected, rel=1e-10)
 
 
 def test_the_spectral_radius_of_what_is_not_finite_is_not_a_number():
     batch = np.stack([np.eye(2), np.full((2, 2), np.inf)])
-    np.testing.assert_array_equal(judged("spectral_norm_eig", A=batch).numpy(), [1.0, np.nan])
+    np.testing.assert_array_equal(reference_of("spectral_norm_eig", A=batch).numpy(), [1.0, np.nan])
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, INFINITE])
 def test_the_product_is_scaled_by_alpha_and_by_one_plus_beta(p):
     a, x = DRAW.normal(size=(5, 5)), DRAW.normal(size=5)
     a = a + a.T
-    result = judged("symmetric_matrix_vector_norm", A=a, x=x, alpha=-0.5, beta=-0.25, p=p)
+    result = reference_of("symmetric_matrix_vector_norm", A=a, x=x, alpha=-0.5, beta=-0.25, p=p)
     expected = 0.75 * 0.5 * np.linalg.norm(a @ x, p)
     assert float(result) == pytest.approx(expected, rel=1e-12)

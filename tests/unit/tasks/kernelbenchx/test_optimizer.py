@@ -10,14 +10,14 @@ TASKS = {t.name: t for t in DECLARED}
 DRAW = np.random.default_rng(13)
 
 
-def drawn(*shape):
+def draw_normal(*shape):
     return torch.tensor(DRAW.normal(size=shape))
 
 
 @pytest.mark.parametrize("decay", [0, 0.5])
 def test_adam_takes_one_step_per_gradient(decay):
-    given, gradients = drawn(3, 4), drawn(3, 3, 4)
-    idle = drawn(2)
+    given, gradients = draw_normal(3, 4), draw_normal(3, 3, 4)
+    idle = draw_normal(2)
     own = given.clone()
     optimizer = torch.optim.Adam([own], lr=0.1, betas=(0.5, 0.9), eps=0.1, weight_decay=decay)
     for gradient in gradients:
@@ -38,7 +38,7 @@ def test_adam_takes_one_step_per_gradient(decay):
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_adamw_decays_the_parameter_and_not_the_gradient(decay):
-    param, gradients = drawn(6), drawn(3, 6)
+    param, gradients = draw_normal(6), draw_normal(3, 6)
     own = param.clone()
     settings = {"lr": 0.1, "eps": 0.1, "weight_decay": decay}
     optimizer = torch.optim.AdamW([own], betas=(0.5, 0.9), **settings)
@@ -61,7 +61,7 @@ def test_adamw_decays_the_parameter_and_not_the_gradient(decay):
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_rmsprop_scales_by_the_new_average(decay):
-    param, gradients = drawn(6), drawn(3, 6)
+    param, gradients = draw_normal(6), draw_normal(3, 6)
     own = param.clone()
     settings = {"lr": 0.1, "alpha": 0.9, "eps": 0.1, "weight_decay": decay}
     optimizer = torch.optim.RMSprop([own], **settings)
@@ -77,7 +77,7 @@ def test_rmsprop_scales_by_the_new_average(decay):
 
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_sgd_keeps_its_momentum(nesterov):
-    param, gradients = drawn(6), drawn(3, 6)
+    param, gradients = draw_normal(6), draw_normal(3, 6)
     own, buffer = param.clone(), None
     settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.5, "nesterov": nesterov}
     optimizer = torch.optim.SGD([own], **settings)
@@ -91,7 +91,7 @@ def test_sgd_keeps_its_momentum(nesterov):
 
 
 def test_dampening_holds_from_the_first_step():
-    param, grad = drawn(6), drawn(6)
+    param, grad = draw_normal(6), draw_normal(6)
     settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False}
     result = TASKS["SGD"].reference(
         param=param, grad=grad, momentum_buffer=None, dampening=0.25, **settings
@@ -101,7 +101,7 @@ def test_dampening_holds_from_the_first_step():
 
 
 def test_without_momentum_there_is_no_buffer():
-    param, grad, buffer = drawn(6), drawn(6), drawn(6)
+    param, grad, buffer = draw_normal(6), draw_normal(6), draw_normal(6)
     settings = {"lr": 0.5, "momentum": 0.0, "weight_decay": 0.0, "nesterov": False}
     result = TASKS["SGD"].reference(
         param=param, grad=grad, momentum_buffer=buffer, dampening=0.0, **settings
