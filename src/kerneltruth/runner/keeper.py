@@ -264,7 +264,11 @@ class Keeper:
         size = ITEMSIZE[result.dtype]
         word = min(size, _WORD)
         shape = (*result.shape, size // word)
-        strides = (*(s * size for s in result.strides), word)
+        # The stride of a single element leads nowhere, so it may be any number.
+        steps = (
+            s * size if n > 1 else 0 for n, s in zip(result.shape, result.strides, strict=True)
+        )
+        strides = (*steps, word)
         place = 0 if 0 in shape else result.place
         try:
             return np.ndarray(shape, f"u{word}", self._there.seen, place or 0, strides)

@@ -94,6 +94,15 @@ def test_a_result_is_read_as_it_lies_there(child):
     assert floats(seen.results[0].data) == (1.0, 4.0, 2.0, 5.0)
 
 
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1)])
+def test_the_stride_of_a_single_element_may_be_any_number(child, shape):
+    start = child.begin().memory.room[0]
+    child.memory[start : start + 12] = np.arange(3, dtype="f4").view("u1")
+    strides = tuple(1 if n > 1 else 2**62 for n in shape)
+    seen = child.returns(result(start, *shape, strides=strides))
+    assert floats(seen.results[0].data) == (0.0, 1.0, 2.0)
+
+
 def test_a_result_in_an_input_is_named_whatever_the_child_says(child):
     call = child.begin(vector(1.0), vector(2.0, 3.0, name="y"))
     seen = child.returns(result(call.arguments[1].start + 4, 1))
