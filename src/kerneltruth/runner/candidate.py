@@ -264,7 +264,10 @@ def _parse(source: str, path: str) -> ast.Module:
         raise CandidateError(message) from error
     except TooManyWords as error:
         raise CandidateError(f"{path} is too long: {error}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
+    except (RecursionError, MemoryError) as error:
+        message = f"{path} nests too deeply for Python to parse it; make its expressions shorter"
+        raise CandidateError(message) from error
+    except ValueError as error:
         raise CandidateError(f"{path} is not Python: {error}; correct the file") from error
 
 

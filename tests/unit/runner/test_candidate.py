@@ -178,6 +178,14 @@ def test_a_source_that_no_parser_takes_is_not_python():
         read("x = 1\0")
 
 
+@pytest.mark.parametrize(
+    "deep", ["x = 1" + "+1" * 40_000, "if 0: pass\n" + "elif 0: pass\n" * 8000, "x = " + "-" * 9999]
+)
+def test_a_source_that_nests_too_deeply_is_said_to(deep):
+    with pytest.raises(CandidateError, match=r"file.py nests too deeply for Python to parse it;"):
+        read(f"{deep}\n")
+
+
 def test_a_source_of_too_many_words_is_said_to_be_too_long():
     with pytest.raises(UserError, match=r"^f\.py is too long: over 100,000 words and signs"):
         read_candidate("x\n" * 100_001, "f.py", task_names=("f",))
