@@ -75,6 +75,71 @@ def test_an_exception_without_words_is_one_all_the_same():
     assert failure_of(Mute()).message == "<str() of the exception raised>"
 
 
+class Exits(BaseException):
+    def __str__(self):
+        raise SystemExit(0)
+
+
+class Lying(str):
+    __slots__ = ()
+
+    def __contains__(self, words):
+        return True
+
+    def __getitem__(self, part):
+        return self
+
+
+class Liar(Exception):
+    def __str__(self):
+        return Lying("x" * 10_000)
+
+
+class Named(type):
+    @property
+    def __name__(cls):
+        raise SystemExit(0)
+
+    @property
+    def __mro__(cls):
+        raise SystemExit(0)
+
+
+class Odd(Exception, metaclass=Named):
+    @property
+    def __class__(self):
+        raise SystemExit(0)
+
+
+class Disguised(Exception):
+    __class__ = UnsupportedError
+
+
+def test_an_exception_whose_text_ends_the_process_has_none():
+    found = failure(Exits())
+    assert (found.error, found.message) == ("Exits", "<str() of the exception raised>")
+
+
+def test_a_text_with_methods_of_its_own_is_read_as_any_other():
+    found = failure(Liar())
+    assert (found.ended, type(found.message), len(found.message)) == ("raised", str, 2000)
+
+
+def test_what_a_class_says_of_itself_is_not_asked():
+    assert (failure(Odd("x")).error, failure(Odd("x")).message) == ("Odd", "x")
+    assert failure(Disguised("x")).ended == "raised"
+
+
+def test_causes_without_an_end_are_followed_no_further():
+    one, other = InterpreterError("one"), InterpreterError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert failure(one).error == "InterpreterError"
+
+
+def test_a_long_name_of_a_class_is_cut():
+    assert len(failure(type("E" * 10_000, (Exception,), {})()).error) == 200
+
+
 def test_no_message_holds_the_private_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keep_folder()
