@@ -35,6 +35,7 @@ from kerneltruth.tasks.spec import Claim, Task
 
 # How the detail of a verdict on a stray access begins.
 WROTE, READS = "wrote ", "reads "
+MOST_NAMED = 5
 # How the detail of a verdict begins where an entry came to its end without a value.
 RETURNED_NOTHING = "returned nothing"
 
@@ -163,7 +164,7 @@ def _inputs_and_guards(
     if observation.accesses:
         return Failed(kind="out_of_bounds", detail=_accessed(observation.accesses))
     if observation.guards_hit:
-        detail = f"{WROTE}beyond memory that it allocated: {', '.join(observation.guards_hit)}"
+        detail = f"{WROTE}beyond memory that it allocated: {_listed(observation.guards_hit)}"
         return Failed(kind="out_of_bounds", detail=detail)
     mutated: list[str] = []
     writable = task.writable(expectation.inputs.scalars, expectation.inputs.tensors)
@@ -201,6 +202,12 @@ def changed_later(observation: Observation, values: Verdict) -> Verdict:
         return Hack(kind="changed_later", detail=f"right when the judge read it, but {detail}")
     kind: FailKind = "nondeterministic" if observation.results_changed else "input_mutated"
     return Failed(kind=kind, detail=detail)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few of some names, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join([*names[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _accessed(accesses: tuple[Access, ...]) -> str:
@@ -287,7 +294,8 @@ def _formed(
     """An output in the promised form, or what is wrong with it whatever its values."""
     name = want.spec.name
     if isinstance(result, OtherResult):
-        detail = f"returned {result.noun}; expected a tensor"
+        expected = "an ordinary one" if result.is_tensor else "a tensor"
+        detail = f"returned {result.noun}; expected {expected}"
         return Failed(kind="type", detail=detail, output=name)
     formed = in_promised_form(result, want)
     if isinstance(formed, Failed):

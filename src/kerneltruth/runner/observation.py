@@ -47,16 +47,23 @@ class TensorResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherResult:
-    """An output that is not a tensor: its type's name and a short repr."""
+    """An output that is no ordinary tensor: its type's name, or its kind, and a short repr."""
 
     type: str
     text: str
+
+    @property
+    def is_tensor(self) -> bool:
+        """Return whether it is a tensor, of a kind that has no elements to read one by one."""
+        return self.type.endswith(" tensor")
 
     @property
     def noun(self) -> str:
         """Return what it is, to follow a verb: `None`, `an int` or `an object of the class X`."""
         if self.type == "NoneType":
             return "None"
+        if self.is_tensor:
+            return f"a {self.type}"
         if self.type in _PLAIN:
             return f"{'an' if self.type == 'int' else 'a'} {self.type}"
         return f"an object of the class `{self.type}`"

@@ -186,6 +186,20 @@ def test_what_is_no_tensor_is_of_the_wrong_type(name, noun):
     assert (verdict.kind, verdict.detail) == ("type", f"returned {noun}; expected a tensor")
 
 
+def test_of_many_allocations_whose_bands_were_written_the_first_few_are_named():
+    hit = Observation(ended="returned", guards_hit=tuple(f"a{i}" for i in range(3000)))
+    assert Bench().verdict(hit).detail == (
+        "wrote beyond memory that it allocated: a0, a1, a2, a3, a4, and 2995 more"
+    )
+
+
+def test_a_tensor_that_cannot_be_read_is_not_said_to_be_none():
+    results = (OtherResult(type="meta tensor", text="tensor(..., device='meta')"),)
+    verdict = Bench().verdict(Observation(ended="returned", results=results))
+    said = "returned a meta tensor; expected an ordinary one"
+    assert (verdict.kind, verdict.detail) == ("type", said)
+
+
 def test_none_among_several_outputs_is_said_to_be():
     bench = Bench(PAIR)
     none = OtherResult(type="NoneType", text="None")

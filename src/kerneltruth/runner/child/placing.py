@@ -24,7 +24,7 @@ from kerneltruth.runner.unsupported import UnsupportedError
 _ALIGNMENT = 512
 # A reference's results may include the state of a large model; more would be a flood.
 _MOST_RESULTS = 1024
-_REPR = 200
+_REPR = _NAME = 200
 # NumPy, with which the judge reads results, knew but one more until its second version.
 _MOST_DIMS = 31
 # Reading these runs no code of the candidate's. A subclass could run code after the guards were
@@ -39,6 +39,10 @@ _READING = ("__iter__", "__getitem__", "__len__", "__getattribute__")
 _base = torch._C.TensorBase
 # Looked up before a candidate could replace them.
 _as_subclass, _detach, _layout = _base.as_subclass, _base.detach, _base.layout.__get__  # type: ignore[attr-defined]
+_is_functional, _is_functorch = (
+    torch._is_functional_tensor,
+    torch._C._functorch.is_functorch_wrapped_tensor,
+)
 _set_data = _base.data.__set__  # type: ignore[attr-defined]
 _mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", "__name__"))
 
@@ -234,8 +238,11 @@ def leaves(returned: Any) -> list[Any]:
 
 
 def plain(value: Any) -> torch.Tensor | None:
-    """Return a tensor's memory without a graph, if it is exactly a tensor or a parameter."""
-    if type(value) not in _TENSORS or _layout(value) != torch.strided:
+    """Return a tensor's memory without a graph, if it is exactly a tensor or a parameter.
+
+    One that a transform of functions has wrapped, and that escaped it, has no memory of its own.
+    """
+    if type(value) not in _TENSORS or _layout(value) != torch.strided or _is_wrapped(value):
         return None
     return _detach(value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor))
 
@@ -312,11 +319,37 @@ def _array_result(array: Any, where: _Where) -> TensorResult:
 
 
 def _other(value: Any) -> OtherResult:
-    name = _name(type(value))
+    name = _name(type(value))[:_NAME]
     if name == "NoneType" and value is not None:
         name = "NoneType of its own"
-    shown = repr(value) if type(value) in _SHOWN else object.__repr__(value)
-    return OtherResult(type=name, text=shown[:_REPR])
+    if type(value) in _TENSORS:
+        name = f"{_kind(value)} tensor"
+    return OtherResult(type=name, text=_shown(value)[:_REPR])
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    """Return what keeps a tensor from being read as others are."""
+    if _is_wrapped(tensor):
+        return "wrapped"
+    if tensor.is_meta:
+        return "meta"
+    return "quantized" if tensor.is_quantized else str(_layout(tensor)).removeprefix("torch.")
+
+
+def _is_wrapped(tensor: torch.Tensor) -> bool:
+    return _is_functional(tensor) or _is_functorch(tensor)
+
+
+def _shown(value: Any) -> str:
+    if type(value) not in _SHOWN:
+        return object.__repr__(value)
+    if type(value) in (str, bytes):
+        value = value[:_REPR]
+    try:
+        return repr(value)
+    except ValueError:
+        # Python writes no int of thousands of digits.
+        return object.__repr__(value)
 
 
 def steps_of(tensor: torch.Tensor) -> list[tuple[int, int]]:

@@ -126,3 +126,30 @@ def test_arrays_are_tensors_of_a_numpy_candidate_alone():
 def test_a_single_element_has_bytes_whatever_its_stride(one):
     (found,) = results(one)
     assert (found.shape, bytes(found.data)) == ((1, 1), torch.tensor(3.0).numpy().tobytes())
+
+
+ODD = {
+    "meta": X.to("meta"),
+    "sparse_coo": X.to_sparse(),
+    "wrapped": torch._to_functional_tensor(X),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_tensor_without_elements_of_its_own_is_named_by_its_kind(kind):
+    (found,) = results(ODD[kind])
+    assert isinstance(found, OtherResult)
+    assert (found.type, found.noun) == (f"{kind} tensor", f"a {kind} tensor")
+
+
+def test_a_tensor_that_has_left_a_transform_is_not_read():
+    kept = []
+    torch.vmap(lambda x: (kept.append(x), x)[1])(X)
+    assert [r.type for r in results(kept)] == ["wrapped tensor"]
+
+
+def test_a_long_text_and_a_long_number_are_cut_before_they_are_written_out():
+    text, number = results(("x" * 10**8, 10**6000))
+    assert text.text == "'" + "x" * 199
+    assert number.type == "int"
+    assert number.text.startswith("<int object")
