@@ -109,9 +109,10 @@ class CaseLoop:
 
     @property
     def ended(self) -> str | None:
-        """Why no more cases were tried, if time ran out."""
+        """Why no more cases were tried, if time ran out or too many calls were lost."""
         spent = self._out_of_time
-        return None if spent is None else f"the candidate's time, {spent.seconds:g} s, is spent"
+        time = None if spent is None else f"the candidate's time, {spent.seconds:g} s, is spent"
+        return time or self.tally.ended
 
     def judgements(self) -> Iterator[Judgement]:
         """Judge case by case until the planned number, or until nothing more can be learned."""
@@ -125,7 +126,8 @@ class CaseLoop:
     def _in_turn(self) -> Iterator[Judgement]:
         plan, hangs = self._plan, 0
         for count, planned in enumerate(self._cases()):
-            if self.tally.cases >= self._total or (plan.stop_at_first and is_over(self.counts)):
+            enough = self.tally.cases >= self._total or self.tally.ended
+            if enough or (plan.stop_at_first and is_over(self.counts)):
                 break
             case = open_part(self.counts, planned) if plan.stop_at_first else planned
             if case is not None and count:
@@ -135,8 +137,7 @@ class CaseLoop:
             for judgement in self._judge(case, count):
                 yield judgement
                 hangs += isinstance(judgement.verdict, TimedOut)
-            enough = 1 if case == self.counts.published else HANGS
-            if plan.stop_at_first and hangs >= enough:
+            if plan.stop_at_first and hangs >= (1 if case == self.counts.published else HANGS):
                 self._out_of_time = TimedOut(seconds=hangs * plan.deadline_s)
                 return
         first = self._right.first if plan.repeat else None

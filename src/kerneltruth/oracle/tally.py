@@ -20,6 +20,9 @@ from kerneltruth.documents.verdict import (
     Void,
 )
 
+# After this many lost calls nothing is a pass, and each takes a fresh child.
+MOST_LOST = 8
+
 
 @dataclass(slots=True)
 class _Noted:
@@ -64,6 +67,12 @@ class Tally:
     passed: int = 0
     worst: float | None = None
     dtypes: dict[str, DtypeCount] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> str | None:
+        """Why no further case is tried, if too many calls were lost to hope for a pass."""
+        lost = sum(isinstance(verdict, Infra) for verdict in self.unanswered)
+        return f"{lost} calls were lost" if lost >= MOST_LOST else None
 
     def add(self, judgement: Judgement, *, decides: bool = True) -> None:
         """Count one judged case; a failing one counts where the contract asks what it breaks."""

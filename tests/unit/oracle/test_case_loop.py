@@ -50,6 +50,24 @@ def test_one_draw_shows_that_a_right_candidate_keeps_nothing():
     assert [len(call.earlier) for call in after] == [3, 0]
 
 
+def test_a_child_that_is_lost_again_and_again_is_given_no_further_case():
+    lost = Observation(ended="lost", message="no memory")
+    attempt, judged, _ = tried(lambda call: lost, cases=48)
+    assert (attempt.verdict, len(judged)) == (Infra(reason="no memory"), 8)
+    assert "8 calls were lost" in {entry.reason for entry in attempt.profile.values()}
+
+
+def test_a_child_that_is_lost_a_few_times_gets_all_cases():
+    calls = []
+
+    def sometimes(call):
+        calls.append(call)
+        return Observation(ended="lost", message="x") if len(calls) % 8 == 0 else right(call)
+
+    attempt, judged, _ = tried(sometimes, cases=40)
+    assert (len(judged), attempt.verdict.word) == (45, "infra")
+
+
 def test_the_same_plan_gives_the_same_cases():
     cases = [[j.case for j in judge_scripted(right)[1]] for _ in range(2)]
     assert cases[0] == cases[1]

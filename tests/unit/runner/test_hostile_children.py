@@ -111,6 +111,14 @@ def test_large_results_that_may_be_right_are_received(opened):
     assert len(seen.results[0].data) == 2**24
 
 
+def test_a_candidate_that_leaves_no_room_for_inputs_is_to_blame_itself(opened):
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2**20, 2**20))\n"
+    seen = call(opened(f"{limit}def f(x): return x"), vector(1.0))
+
+    assert (seen.ended, seen.error) == ("raised", "MemoryError")
+    assert seen.message.startswith("its process cannot map inputs: ")
+
+
 LATE = """
 import threading, time
 def f(x):

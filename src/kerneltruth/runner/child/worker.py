@@ -106,8 +106,11 @@ class Worker:
             if call.memory.descriptor is not None:
                 try:
                     mapping = mapped(call.memory.descriptor, call.memory.size, self._device)
-                except (OSError, DriverError) as error:
+                except DriverError as error:
                     return Observation(ended="lost", message=f"cannot map the memory: {error}")
+                except OSError as error:
+                    # The system refuses only a process that has used up, or lowered, its limits.
+                    return failures.failure(MemoryError(f"its process cannot map inputs: {error}"))
                 self._memory = SharedMemory(mapping)
             assert self._memory is not None
             self._memory.begin(call.memory.room)
