@@ -27,6 +27,11 @@ _BY_CHILD = {
 _SIGNED_63 = 2**63
 # PyTorch's own operations take up to 64.
 _MOST_DIMS = 1024
+# A launch has three; how many programs and places the judge writes out.
+_MOST_AXES = 8
+# Characters of any text, and of a name; the child cuts its own. Verdicts quote them, and so do all
+# files and pages that hold verdicts.
+_LONGEST_TEXT, _LONGEST_NAME = 8192, 256
 _DEFAULTS = {field.name: field.default for field in fields(Observation)}
 
 
@@ -51,9 +56,13 @@ def checked(message: Any, buffers: Mapping[str, int], *, kept: bool = False) -> 
     _need(kept or not (message.allocations or message.used), "memory")
     known = range(len(message.results)) if kept else ()
     _need(all(index in known for index in message.reused), "results")
+    _need(len(message.error or "") <= _LONGEST_NAME, "error")
+    _need(all(len(a.program) <= _MOST_AXES for a in message.accesses), "accesses")
     for result in message.results:
         if isinstance(result, TensorResult):
             _check_result(result, kept=kept)
+        else:
+            _need(len(result.type) <= _LONGEST_NAME, "results")
     _check_buffers(message, buffers)
     return message
 
@@ -70,7 +79,10 @@ def _fields(kind: type) -> Mapping[str, Callable[[Any], bool]]:
 
 @lru_cache
 def _type_check(kind: Any) -> Callable[[Any], bool]:
-    """Return what tells whether a value, and all that it holds, has a type; ints have 64 bits."""
+    """Return what tells whether a value, and all that it holds, has a type.
+
+    Ints have 64 bits, and texts an end.
+    """
     parts = [_type_check(part) for part in get_args(kind) if part is not ...]
     origin = get_origin(kind)
     if kind is Any:
@@ -89,6 +101,8 @@ def _type_check(kind: Any) -> Callable[[Any], bool]:
             isinstance(value, float)
             or (isinstance(value, int) and -_SIGNED_63 <= value < _SIGNED_63)
         )
+    if kind is str:
+        return lambda value: isinstance(value, str) and len(value) <= _LONGEST_TEXT
     if isinstance(kind, type) and is_dataclass(kind):
         fields = _fields(kind)
         return lambda value: (
@@ -101,6 +115,8 @@ def _check_result(result: TensorResult, *, kept: bool) -> None:
     # The product of a million sizes would take minutes.
     _need(len(result.shape) <= _MOST_DIMS and all(n >= 0 for n in result.shape), "shape")
     _need(len(result.strides) == len(result.shape), "strides")
+    names = (result.dtype, result.device, result.alias or "")
+    _need(all(len(name) <= _LONGEST_NAME for name in names), "results")
     _need(result.place is None or (kept and result.dtype in ITEMSIZE), "place")
     if result.place is not None and not result.data:
         return

@@ -51,6 +51,26 @@ def test_a_well_formed_answer_passes_unchanged():
     assert checked(GOOD, {"x": 8}) is GOOD
 
 
+@pytest.mark.parametrize(
+    "long",
+    [
+        {"message": "x" * 10_000},
+        {"error": "E" * 300},
+        {"guards_hit": ("x" * 10_000,)},
+        {"launches": (replace(LAUNCH, kernel="k" * 10_000),)},
+        {"accesses": (replace(ACCESS, program=(0,) * 9),)},
+        {"results": (replace(RESULT, device="c" * 300),)},
+        {"results": (replace(RESULT, dtype="f" * 300, data=b""),)},
+        {"results": (replace(RESULT, alias="x" * 300),)},
+        {"results": (OtherResult(type="T" * 300, text=""),)},
+    ],
+    ids=lambda long: next(iter(long)),
+)
+def test_no_text_is_longer_than_the_child_writes_it(long):
+    with pytest.raises(ProtocolError, match=f"malformed {next(iter(long))}"):
+        checked(replace(GOOD, **long), {"x": 8})
+
+
 def test_an_answer_may_come_without_buffers():
     assert checked(Observation(ended="raised"), {"x": 8}).buffers == {}
 
