@@ -184,6 +184,8 @@ def _inputs_and_guards(
         return Failed(
             kind="kept_state", detail="the output shares memory with an earlier call's result"
         )
+    if observation.earlier_changed:
+        return Failed(kind="kept_state", detail="a call overwrites the result of the call before")
     return None
 
 

@@ -55,6 +55,10 @@ class _LastCall:
         there = (n for n, (s, e) in self.inputs.items() if start < e and s < end and start < end)
         return next(there, None)
 
+    def own_results(self) -> list[tuple[TensorResult, bytes]]:
+        """Return the results that lie in no input, whose memory the next call does not get."""
+        return [(result, data) for result, data in self.results if result.alias is None]
+
 
 @dataclass(slots=True)
 class _Results:
@@ -75,6 +79,8 @@ class Keeper:
         self._make, self._least = make, least_bytes
         self._memory: KeptMemory | None = None
         self._last: _LastCall | None = None
+        # Results of the call before, which lie in no input.
+        self._earlier: list[tuple[TensorResult, bytes]] = []
         # What the child says that the candidate uses; of that, what it returned.
         self._used: list[Range] = []
         self._returned: list[Range] = []
@@ -96,6 +102,9 @@ class Keeper:
             MemoryLost: the memory cannot be had, or reached any more.
         """
         self._late = self.changed()
+        # What has changed already, this call does not change.
+        last = None if self._late[1] else self._last
+        self._earlier = [] if last is None else last.own_results()
         given = [a for a in call.arguments if isinstance(a, TensorArgument)]
         gaps = Gaps.beside([*self._used, *self._returned], self._size)
         starts = [gaps.take(len(a.buffer)) for a in given]
@@ -141,7 +150,8 @@ class Keeper:
         bands = [*self._bands(allocations)]
         places = self._places(answer.results, limit)
         given = [self._last.inputs[name] for name in self._last.given]
-        self._there.fetch([*given, *bands, *places.values()])
+        before = [self._range(result) for result, _ in self._earlier]
+        self._there.fetch([*given, *bands, *places.values(), *before])
         hits = self._hits(allocations, bands, self._last.call)
         buffers = self._read_inputs(self._last)
         changed = [n for n, data in answer.buffers.items() if buffers[n] != data]
@@ -157,6 +167,7 @@ class Keeper:
             reused=tuple(sorted({*answer.reused, *read.reused})),
             inputs_changed=tuple(dict.fromkeys((*late_inputs, *changed))),
             results_changed=answer.results_changed or read.late or late_result,
+            earlier_changed=self._have_changed(self._earlier),
         )
 
     def changed(self) -> tuple[tuple[str, ...], bool]:
@@ -171,13 +182,16 @@ class Keeper:
         read = (self._range(result) for result, _ in self._last.results)
         self._there.fetch([*(inputs[name] for name in given), *read])
         changed = tuple(n for n, data in given.items() if not self._holds(inputs[n][0], data))
-        results = self._last.results
-        return changed, any(not _equal(self._elements(r), data) for r, data in results)
+        return changed, self._have_changed(self._last.results)
+
+    def _have_changed(self, results: Sequence[tuple[TensorResult, bytes]]) -> bool:
+        """Return whether any of some results no longer holds what was read."""
+        return any(not _equal(self._elements(r), data) for r, data in results)
 
     def _renew(self, needed: int) -> int:
         """Make fresh memory with room for inputs of `needed` bytes; return its descriptor."""
         self._memory = self._make(max(self._least, needed + min(3 * needed, _MOST_ROOM)))
-        self._used, self._returned = [], []
+        self._used, self._returned, self._earlier = [], [], []
         return self._memory.descriptor
 
     def _read_inputs(self, last: _LastCall) -> dict[str, Data]:
@@ -236,9 +250,9 @@ class Keeper:
                 continue
             start, end = places[index]
             data = self._elements(result).tobytes()
-            self._last.results.append((result, data))
-            read.late |= bool(result.data) and result.data != data
             alias = self._last.input_at(start, end)
+            self._last.results.append((replace(result, alias=alias), data))
+            read.late |= bool(result.data) and result.data != data
             if alias is None:
                 if earlier.meet(start, end):
                     read.reused.append(index)

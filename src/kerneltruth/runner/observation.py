@@ -204,6 +204,7 @@ class Observation:
         accesses: out of bounds, as the interpreter saw them.
         inputs_changed: names of inputs that changed after the call, or after the one before.
         results_changed: whether a result did.
+        earlier_changed: whether this call has changed a result of the call before.
         threads_left: how many threads of Python ran on after the call.
         launches: distinct kernel launches of this call or rehearsal.
         work: whose work the call is, where the judge asked for it.
@@ -227,6 +228,7 @@ class Observation:
     accesses: tuple[Access, ...] = ()
     inputs_changed: tuple[str, ...] = ()
     results_changed: bool = False
+    earlier_changed: bool = False
     threads_left: int = 0
     launches: tuple[Launch, ...] = ()
     work: KernelWork | None = None

@@ -186,6 +186,13 @@ def test_what_is_no_tensor_is_of_the_wrong_type(name, noun):
     assert (verdict.kind, verdict.detail) == ("type", f"returned {noun}; expected a tensor")
 
 
+def test_a_result_that_the_next_call_overwrites_is_kept_state():
+    bench = Bench()
+    verdict = bench.verdict(replace(returned(*bench.right), earlier_changed=True))
+    said = "a call overwrites the result of the call before"
+    assert (verdict.kind, verdict.detail) == ("kept_state", said)
+
+
 def test_of_many_allocations_whose_bands_were_written_the_first_few_are_named():
     hit = Observation(ended="returned", guards_hit=tuple(f"a{i}" for i in range(3000)))
     assert Bench().verdict(hit).detail == (

@@ -213,6 +213,41 @@ def test_what_changes_after_a_call_was_read_is_seen_before_the_next(child):
     assert (seen.inputs_changed, seen.results_changed) == ((), False)
 
 
+def test_a_call_that_changes_the_result_of_the_call_before_is_seen(child):
+    start = child.begin().memory.room[0]
+    child.returns(result(start, 4), used=(start, start + 16))
+    child.begin()
+    child.memory[start] ^= 1
+    seen = child.returns(used=(start, start + 16))
+    assert (seen.earlier_changed, seen.results_changed) == (True, False)
+    child.begin()
+    assert not child.returns().earlier_changed
+
+
+def test_what_changed_between_two_calls_is_no_work_of_the_second(child):
+    start = child.begin().memory.room[0]
+    child.returns(result(start, 4), used=(start, start + 16))
+    child.memory[start] ^= 1
+    child.begin()
+    seen = child.returns(used=(start, start + 16))
+    assert (seen.earlier_changed, seen.results_changed) == (False, True)
+
+
+def test_a_result_in_an_input_may_be_overwritten_by_the_next_call(child):
+    call = child.begin(vector(1.0, 2.0))
+    child.returns(result(call.arguments[0].start, 2))
+    child.begin(vector(3.0, 4.0))
+    assert not child.returns().earlier_changed
+
+
+def test_results_in_memory_that_was_replaced_are_compared_no_more(child):
+    start = child.begin().memory.room[0]
+    child.memory[start] = 1
+    child.returns(result(start, 4), used=(0, SIZE))
+    assert child.begin().memory.descriptor is not None
+    assert not child.returns().earlier_changed
+
+
 def test_what_threads_change_after_the_child_made_copies_is_seen(child):
     call = child.begin(vector(1.0))
     start = call.memory.room[0]
