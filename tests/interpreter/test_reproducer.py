@@ -188,6 +188,14 @@ SCRIPTS = {
         torch_double("raise ValueError('odd')"),
         verdict=RuntimeFault(error="ValueError", detail="odd"),
     ),
+    "raises half a character": lambda: script_for(
+        torch_double("raise ValueError('\\ud800')"),
+        verdict=RuntimeFault(error="ValueError", detail=""),
+    ),
+    "raises without words": lambda: script_for(
+        torch_double("raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()"),
+        verdict=RuntimeFault(error="Mute", detail=""),
+    ),
     "cannot run": lambda: script_for(torch_double("raise RuntimeError('no device')")),
     "mutates": lambda: script_for(
         torch_double("out = x * 2; x[0, 0] = 5.0; return out"), verdict=failed("input_mutated")
@@ -357,6 +365,8 @@ def ran(tmp_path_factory):
         ("wrong count", "it returned 2 outputs; expected 1"),
         ("no tensor", "output 0 is a int; expected a tensor"),
         ("raises", "it raised ValueError: odd"),
+        ("raises half a character", r"it raised ValueError: \ud800"),
+        ("raises without words", "it raised Mute, which has no text"),
         ("mutates", "it changed its input x"),
         ("writes the guard", "it wrote outside of the elements of x"),
         ("unmasked", "it wrote beyond memory that it allocated"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
+import re
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ def above_tests(text: str) -> str:
     """Return a file's text without the tests that some benchmarks put below a candidate."""
     if bundle_in(text) is not None:
         return text
-    return "" if text.startswith(TESTS_BELOW) else text.partition("\n" + TESTS_BELOW)[0]
+    return re.split(rf"(?:\A|\n){TESTS_BELOW}\r?(?:\n|\Z)", text, maxsplit=1)[0]
 
 
 def read_candidate(

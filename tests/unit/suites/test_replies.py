@@ -39,8 +39,9 @@ def test_the_tests_below_the_line_of_hashes_are_cut_off():
     assert code_of(f"{CODE}{TESTS_BELOW}\nassert False\n").strip() == CODE.strip()
 
 
-def test_hashes_in_a_comment_of_another_length_stay():
-    source = f"{CODE}{'#' * 100}\ny = 2\n"
+@pytest.mark.parametrize("line", ["#" * 100, "#" * 147, TESTS_BELOW + " tuning"])
+def test_hashes_in_a_comment_of_another_length_stay(line):
+    source = f"{CODE}{line}\ny = 2\n"
     assert code_of(source) == source
 
 

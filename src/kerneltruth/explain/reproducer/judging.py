@@ -81,6 +81,15 @@ def silent():
     return None
 
 
+def said(error):
+    """An exception in words that can be printed."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except BaseException:
+        text = f"{type(error).__name__}, which has no text"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def main(folder):
     print(f"case: {CASE}")
     print(f"torch {torch.__version__} on {torch.cuda.get_device_name() if CUDA else 'the CPU'}")
@@ -98,9 +107,9 @@ def main(folder):
     except BaseException as error:
         traceback.print_exc()
         if not CUDA and KIND not in ("runtime_error", "compile_error", "crash", "timeout"):
-            print(f"NOT JUDGED: it cannot run without a GPU: {type(error).__name__}: {error}")
+            print(f"NOT JUDGED: it cannot run without a GPU: {said(error)}")
             return 2
-        problems = [f"it raised {type(error).__name__}: {error}"]
+        problems = [f"it raised {said(error)}"]
     for line in problems:
         print(line)
     if not problems and silent():
