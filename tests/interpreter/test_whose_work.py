@@ -37,6 +37,14 @@ def test_an_own_kernel_that_does_all_is_the_only_launch(runner):
     assert (work.own, work.launches, work.elements, work.stored) == (1, 1, 3, 3)
 
 
+def test_a_kernel_that_torch_launches_for_the_candidate_is_its_own(runner):
+    """Published libraries launch by `wrap_triton`, so that torch.compile sees their kernels."""
+    wrapped = OWN.replace("double", "torch.library.wrap_triton(double)")
+    work = work_of(runner, "y = torch.empty_like(x)", wrapped, "return y.view(-1)")
+    assert counted(work) == [("double", "f.py", True, 1)]
+    assert (work.own, work.launches, work.elements, work.stored) == (1, 1, 3, 3)
+
+
 def test_a_library_product_and_an_own_epilogue_are_both_counted(runner):
     lines = ("y = torch.empty_like(x)", "x = torch.outer(x, x)[0] + 1", OWN, "return y")
     work = work_of(runner, *lines)

@@ -93,6 +93,9 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         shared: the allocations in the judge's memory, whose bands it reads itself.
     """
 
+    # Operators that call functions: kernels by `torch.library.wrap_triton`, `torch.cond`.
+    supports_higher_order_operators = True
+
     def __init__(
         self,
         poison: bytes,

@@ -26,6 +26,8 @@ _FACTORS = re.compile(
 class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators by where their results lie."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: Counter[str] = Counter()

@@ -229,6 +229,12 @@ def test_hits_of_memory_that_was_let_go_early_are_kept():
     assert guard.hits() == ("float32[4] #0, after it",)
 
 
+def test_an_operator_that_calls_functions_is_called():
+    with Guard(POISON):
+        x = torch.cond(torch.tensor(True), lambda y: y + 1, lambda y: y - 1, (torch.ones(3),))
+    assert x.tolist() == [2.0, 2.0, 2.0]
+
+
 @pytest.mark.slow
 def test_guards_do_not_import_dynamo():
     import subprocess

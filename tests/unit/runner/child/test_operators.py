@@ -35,6 +35,11 @@ def test_what_launches_on_another_device_is_counted():
     assert found == {"launches": 2.0, "elsewhere": 0.0}
 
 
+def test_an_operator_that_calls_functions_is_called():
+    found, _ = counts(lambda: torch.cond(X.sum() > 0, torch.relu, torch.neg, (X,)))
+    assert found["elsewhere"] == 0.0
+
+
 def test_factorizations_are_named_and_norms_are_none():
     _, factors = counts(lambda: torch.linalg.eigvals(X[:4, :4]))
     assert "linalg_eig" in factors
