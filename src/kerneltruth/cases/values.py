@@ -214,6 +214,10 @@ def _rows(x: Tensor, kind: str, amplitude: float) -> Tensor:
         case "halves":
             first = x[..., : (count + 1) // 2]
             return torch.cat((first, first), -1)[..., :count]
+        case "ascending":
+            return x.sort(-1).values
+        case "descending":
+            return -x.abs().sort(-1).values
         case _:
             return x[..., ::2].repeat_interleave(2, -1)[..., :count]
 

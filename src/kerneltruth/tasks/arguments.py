@@ -38,6 +38,8 @@ KINDS = {
     "normalized": "the case's dtype, each row of the last dim has length 1",
     "halves": "the case's dtype, the second half of each row of the last dim repeats the first",
     "pairs": "the case's dtype, each element of the last dim stands twice in a row",
+    "ascending": "the case's dtype, no element below the one before it in its row of the last dim",
+    "descending": "the case's dtype, never above 0, no element above the one before it in its row",
     "weight": "the case's dtype, of the size that a constructor gives: see `span`",
     "triangular": "as `lower`, or upper triangular: `triangular('upper')`",
     "indefinite": "the case's dtype, symmetric, invertible and indefinite over the last two dims",
@@ -66,7 +68,10 @@ MATRIX_KINDS = (
     "matrix",
 )
 # Kinds whose elements depend on each other within a row of the last dim.
-ROW_KINDS = ("stochastic", "log_stochastic", "normalized", "halves", "pairs")
+ROW_KINDS = (
+    *("stochastic", "log_stochastic", "normalized"),
+    *("halves", "pairs", "ascending", "descending"),
+)
 # Kinds that may have a dtype of their own: see `TensorSpec.keeps`.
 KEEPING_KINDS = ("negative", *ROW_KINDS)
 _WORKING = (

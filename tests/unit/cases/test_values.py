@@ -127,6 +127,10 @@ def test_kinds_hold_what_they_promise_under_every_recipe(recipe):
     positive = _draw(recipe, kind="positive")
     assert not (positive <= 0).any()
     assert not (_draw(recipe, kind="negative") > 0).any()
+    assert not (_draw(recipe, kind="ascending").diff(dim=-1) < 0).any()
+    falling = _draw(recipe, kind="descending")
+    assert not (falling > 0).any()
+    assert not (falling.diff(dim=-1) > 0).any()
     for kind, low in (("probability", 0), ("unit", -1)):
         values = _draw(recipe, kind=kind)
         assert not ((values < low) | (values > 1)).any()

@@ -244,6 +244,17 @@ def test_decays_of_an_example_stay_decays(judge, tmp_path, dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("until", "passed"), [("-1:", True), (":1", False)])
+def test_sums_of_decays_stay_sums_of_decays(judge, tmp_path, until, passed):
+    path = tmp_path / "reference.py"
+    made = PAIR.format(x="torch.randn(8, n)", y="-torch.rand(8, n).cumsum(-1)")
+    path.write_text(made.replace("y.to(x.dtype)", "(y[:, -1:] - y).exp()"))
+    kernel = f"def f(x, y):\n    return x * (y[:, {until}] - y).clamp(max=0).exp()\n"
+
+    assert judge.check(kernel, reference=path, **FEW).passed == passed
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["x", "y"])
 def test_a_double_beside_a_float_keeps_its_dtype(judge, tmp_path, wide):
     made = {"x": "torch.randn(8, n)", "y": "torch.randn(8, n)"}

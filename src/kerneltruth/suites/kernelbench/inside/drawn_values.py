@@ -87,6 +87,9 @@ def input_facts(draws: Sequence[Any], integers: RandomIntegers) -> InputFacts:
         "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
         "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
         "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
+        "ascending": lambda t: _ranked(t) and (t.diff(dim=-1) >= 0).all(),
+        # As sums of logarithms of decays are.
+        "descending": lambda t: _ranked(t) and (t <= 0).all() and (t.diff(dim=-1) <= 0).all(),
         # As logarithms of decays are, and no usual draw; positive numbers may be any draw.
         "negative": lambda t: t.numel() >= _MANY and (t <= 0).all(),
     }
@@ -112,8 +115,13 @@ def _is_arranged(values: torch.Tensor, count: int) -> bool:
 
 # Fewer integers ascend by chance; more than this times fewer squares are all different by chance.
 _FEW, _LUCK = 3, 16
-# Fewer numbers are all negative by chance.
-_MANY = 16
+# Fewer numbers are all negative, and rows of fewer are sorted, by chance.
+_MANY, _RANKED = 16, 6
+
+
+def _ranked(t: torch.Tensor) -> bool:
+    """Return whether rows may be sorted by design, and do not hold one number alone."""
+    return t.ndim > 0 and t.shape[-1] >= _RANKED and bool((t.amax(-1) > t.amin(-1)).all())
 
 
 def _repeats(t: torch.Tensor) -> bool:
