@@ -167,6 +167,7 @@ def _language():
         "closure": Kernel(body="r = a * CAPTURED", a=SMALL),
         "python max": Kernel(body="r = a + max(n, 5) + min(s, 2.0)", n=3, s=9.0),
         "constant value": Kernel(body="r = a + COUNT.value"),
+        "constant first": Kernel(body="r = tl.sigmoid(COUNT * (a - a))"),
         "assert": Kernel(body="assert n > 5\nr = a", n=1),
         "descriptor nan": Kernel(body=pointer, dtype="bfloat16", a=SMALL),
         "masked load": Kernel(body="r = tl.load(x + i, mask=i < 3)", dtype="bfloat16", a=SMALL),

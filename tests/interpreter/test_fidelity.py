@@ -297,6 +297,10 @@ def test_python_min_and_max_are_the_language_s(fidelity):
     assert_agrees(fidelity, "python max", [7.0] * 8)
 
 
+def test_a_constant_before_a_block_makes_a_block(fidelity):
+    assert_agrees(fidelity, "constant first", [0.5] * 8)
+
+
 def test_constants_have_a_value(fidelity):
     assert_agrees(fidelity, "constant value", [3.0] * 8)
 

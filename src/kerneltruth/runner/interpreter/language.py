@@ -213,6 +213,9 @@ def replacements() -> tuple[tuple[Any, str, Any], ...]:
     recorder.set_attr(tl.tensor, "__bool__", _noted(truth))
     recorder.set_attr(tl.tensor, "__init__", types.init_tensor)
     recorder.set_attr(tl.block_type, "__init__", types.init_block_type)
+    for name, operation in vars(tl.constexpr).items():
+        if callable(operation) and "other" in inspect.signature(operation).parameters:
+            recorder.set_attr(tl.constexpr, name, _of_either(operation))
     return tuple(recorder.changes.values())
 
 
@@ -222,6 +225,16 @@ def _noted(truth: Callable[[Any], bool]) -> Callable[[Any], bool]:
         if self.handle.data.size == 1:
             plans.note_look()
         return truth(self)
+
+    return method
+
+
+def _of_either(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a constant and a run-time value make a run-time value, as in compiled kernels."""
+
+    def method(self: Any, other: Any) -> Any:
+        made = operation(self, other)
+        return made.value if isinstance(made.value, tl.tensor) else made
 
     return method
 
