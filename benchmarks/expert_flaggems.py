@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from expert_operator import Collection, Operator
 
 # The library asks which vendor's device there is by commands, and keeps what it generates in the
 # user's home.
@@ -27,34 +26,6 @@ def libentry():
 def libtuner(configs, key, strategy=None, policy=None, **options):
     return triton.autotune(configs, key, **options)
 """
-
-
-class Operator(NamedTuple):
-    """An operator, and what it is held to.
-
-    Attributes:
-        parameters: of the reference and of the function that calls the operator.
-        call: of the operator, by these parameters.
-        by: the reference's result by PyTorch; empty where a task of ours has the name.
-        inputs: the reference's example, after a line with its sizes.
-    """
-
-    name: str
-    parameters: str
-    call: str
-    by: str = ""
-    inputs: str = ""
-
-    def function(self) -> str:
-        """The source that calls the operator."""
-        return f"{HEAD}\n\ndef {self.name}({self.parameters}):\n    return {self.call}\n"
-
-    def reference(self) -> str:
-        """The source of the reference."""
-        imports = "import torch\nimport torch.nn.functional as F\n"
-        function = f"def {self.name}({self.parameters}):\n    return {self.by}\n"
-        return f"{imports}\n\n{function}\n\ndef inputs():\n{self.inputs}\n"
-
 
 _SIZES = "    rows, hidden = 16, 200\n"
 _X = f"{_SIZES}    return (torch.randn(rows, hidden),)"
@@ -251,10 +222,13 @@ REFERENCES = (
         "    return x, y, torch.randn(hidden), torch.randn(hidden), 1e-5",
     ),
 )
-OPERATORS = (*TASKS, *REFERENCES)
-
-
-def sources() -> Iterator[tuple[Operator, str, str | None]]:
-    """All operators, each with the source that calls it and that of its reference, if any."""
-    for operator in OPERATORS:
-        yield operator, operator.function(), operator.reference() if operator.by else None
+FLAG_GEMS = Collection(
+    "flag_gems",
+    "src/flag_gems",
+    "flag_gems",
+    (*TASKS, *REFERENCES),
+    HEAD,
+    appended={"utils/libentry.py": LAUNCHER},
+    # It has kernels for other devices.
+    left_out=("_[!n_]*", "csrc"),
+)

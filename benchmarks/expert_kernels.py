@@ -1,13 +1,16 @@
 """Kernels that people wrote and many use, judged by references of ours: is a right one ever failed?
 
     python benchmarks/expert_kernels.py [--liger CHECKOUT] [--attorch CHECKOUT]
-        [--flaggems CHECKOUT] [--only NAME ...] [--device auto|cpu|cuda[:N]] [--results FOLDER]
-        [--name expert_kernels]
+        [--flaggems CHECKOUT] [--fla CHECKOUT] [--flash CHECKOUT] [--lightllm CHECKOUT]
+        [--mamba CHECKOUT] [--trident CHECKOUT] [--unsloth CHECKOUT] [--only NAME ...]
+        [--device auto|cpu|cuda[:N]] [--results FOLDER] [--name expert_kernels]
 
-The checkouts are of linkedin/Liger-Kernel, BobMcDear/attorch and FlagOpen/FlagGems. Each function
-is judged as a user would: the library's folder, an entry, and a reference with an example of its
-arguments (`expert_references.py`, `expert_flaggems.py`), or a task of ours. Nobody here wrote the
-kernels, so every failure has to be read; the table names what breaks where, for that.
+The checkouts are of linkedin/Liger-Kernel, BobMcDear/attorch, FlagOpen/FlagGems,
+fla-org/flash-linear-attention, Dao-AILab/flash-attention, ModelTC/lightllm, state-spaces/mamba,
+kakaobrain/trident and unslothai/unsloth. Each function is judged as a user would: the library's
+folder, an entry, and a reference with an example of its arguments (`expert_references.py`, and
+`expert_NAME.py` for the others), or a task of ours. Nobody here wrote the kernels, so every failure
+has to be read; the table names what breaks where, for that.
 """
 
 from __future__ import annotations
@@ -21,19 +24,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import expert_flaggems
 import machine
+from expert_fla import FLA
+from expert_flaggems import FLAG_GEMS
+from expert_flash import FLASH
+from expert_lightllm import LIGHTLLM
+from expert_mamba import MAMBA
+from expert_operator import Collection
 from expert_references import ACTIVATIONS, CALLS, HEAD, REFERENCES, Call
+from expert_trident import TRIDENT
+from expert_unsloth import UNSLOTH
 
 import kerneltruth as kt
 
-FOLDERS = {
-    "liger_kernel": "src/liger_kernel",
-    "attorch": "attorch",
-    "flag_gems": "src/flag_gems",
+# Those without operators are called as `expert_references.py` says.
+COLLECTIONS = {
+    "liger": Collection("liger_kernel", "src/liger_kernel", "liger_kernel", ()),
+    "attorch": Collection("attorch", "attorch", "attorch", ()),
+    "flaggems": FLAG_GEMS,
+    "fla": FLA,
+    "flash": FLASH,
+    "lightllm": LIGHTLLM,
+    "mamba": MAMBA,
+    "trident": TRIDENT,
+    "unsloth": UNSLOTH,
 }
-# FlagGems has kernels for other devices.
-LEFT_OUT = shutil.ignore_patterns("_[!n_]*", "csrc")
 HEADER = (
     "library",
     "function",
@@ -43,6 +58,8 @@ HEADER = (
     "broken beyond",
     "first",
 )
+# Messages of a compiler show a kernel's whole source.
+MOST = 240
 EXAMPLE = "\n\ndef inputs():\n    rows, hidden = 16, 200\n    return (torch.randn(rows, hidden),)\n"
 
 
@@ -68,8 +85,10 @@ def functions() -> Iterator[Function]:
         reference = f"{HEAD}\ndef {function}(x):\n    return {formula}\n{EXAMPLE}"
         call = Call("attorch", function, "act_layers:ActFuncAutoGrad", given)
         yield function_of(call, reference)
-    for operator, source, held_to in expert_flaggems.sources():
-        yield Function("flag_gems", operator.name, source, held_to)
+    for made in COLLECTIONS.values():
+        for operator in made.operators:
+            source, reference_source = made.function(operator), made.reference(operator)
+            yield Function(made.library, operator.name, source, reference_source)
 
 
 def function_of(call: Call, reference: str) -> Function:
@@ -81,18 +100,29 @@ def function_of(call: Call, reference: str) -> Function:
     return Function(call.library, call.name, source, reference)
 
 
+def copied(made: Collection, checkout: Path, folder: Path) -> None:
+    """Copy a library into a folder of its own, with what it needs to run here."""
+    package = folder / made.library / made.package
+    left_out = shutil.ignore_patterns(*made.left_out)
+    shutil.copytree(checkout / made.folder, package, ignore=left_out)
+    for name, text in made.appended.items():
+        with (package / name).open("a") as file:
+            file.write(text)
+    for name, text in made.stubs.items():
+        path = folder / made.library / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
 def laid_out(
     checkouts: dict[str, Path], folder: Path
 ) -> Iterator[tuple[Function, Path, dict[str, Any]]]:
     """Copy the libraries; yield each function's package, and what it is judged by."""
-    for library, checkout in checkouts.items():
-        copied = folder / library / library
-        shutil.copytree(checkout / FOLDERS[library], copied, ignore=LEFT_OUT)
-        if library == "flag_gems":
-            with (copied / "utils" / "libentry.py").open("a") as launcher:
-                launcher.write(expert_flaggems.LAUNCHER)
+    for option, checkout in checkouts.items():
+        copied(COLLECTIONS[option], checkout, folder)
+    given = {COLLECTIONS[option].library for option in checkouts}
     for function in functions():
-        if function.library not in checkouts:
+        if function.library not in given:
             continue
         package = folder / function.library
         (package / f"judged_{function.name}.py").write_text(function.source)
@@ -114,15 +144,14 @@ def row(function: Function, report: Any) -> list[Any]:
     if first is None and report.verdict != "pass":
         where = report.detail or report.explanation
     cells = [function.library, function.name, report.verdict, report.cases]
-    return [*cells, ", ".join(promised), ", ".join(beyond), where]
+    return [*cells, ", ".join(promised), ", ".join(beyond), " ".join(where.split())[:MOST]]
 
 
 def options() -> argparse.Namespace:
     """What to judge, and where."""
     made = machine.parser(__doc__ or "")
-    made.add_argument("--liger", type=Path)
-    made.add_argument("--attorch", type=Path)
-    made.add_argument("--flaggems", type=Path)
+    for name in COLLECTIONS:
+        made.add_argument(f"--{name}", type=Path)
     made.add_argument("--only", action="append", default=[])
     made.add_argument("--name", default="expert_kernels")
     return made.parse_args()
@@ -131,12 +160,8 @@ def options() -> argparse.Namespace:
 def main() -> int:
     """Judge all functions and print the table."""
     chosen = options()
-    given = {
-        "liger_kernel": chosen.liger,
-        "attorch": chosen.attorch,
-        "flag_gems": chosen.flaggems,
-    }
-    checkouts = {library: path for library, path in given.items() if path is not None}
+    given = {name: getattr(chosen, name) for name in COLLECTIONS}
+    checkouts = {name: path for name, path in given.items() if path is not None}
     device = machine.device_of(chosen)
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as temporary, kt.Judge(device=device) as judge:
