@@ -7,7 +7,7 @@ from expert_operator import EINOPS, Collection, Operator
 _FORMULAS = {
     "_products": '''
 def _products(a, b, size):
-    """Of each chunk of `size` steps: its rows of a by those of b."""
+    """Multiply rows of a by those of b, within each chunk of `size` steps."""
     a, b = (x.unflatten(1, (-1, size)) for x in (a, b))
     return a @ b.transpose(-1, -2)
 ''',

@@ -39,7 +39,7 @@ _LINEAR = (
 )
 _CHANNELS = "    batch, channels, width = 4, 12, 50\n    x = torch.randn(batch, channels, width)\n"
 _HEADS = (
-    "    batch, heads, steps, dim = 2, 3, 40, 16\n"
+    "    batch, heads, steps, dim = 2, 3, 64, 16\n"
     "    return tuple(torch.randn(batch, heads, steps, dim) for _ in range(3))"
 )
 
