@@ -46,7 +46,7 @@ def arguments_of(
         specs: its inputs, by `inputs_of`.
         drawn: the weights that the judge chooses.
     """
-    labels = tuple(c.label for c in schema.choices)
+    labels = tuple(c.label for c in (*schema.choices, *schema.long))
     yield Attribute(name=SIZES, default=labels[0], values=labels)
     modes = modes_of(schema)
     if len(modes) > 1:

@@ -12,6 +12,7 @@ from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.suites.kernelbench import search as searching
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
 from kerneltruth.suites.kernelbench.constants import Constants, label
+from kerneltruth.suites.kernelbench.extremes import long, smallest
 from kerneltruth.suites.kernelbench.facts_of_runs import (
     CONSTANT,
     FACTS_S,
@@ -214,8 +215,7 @@ def _with_whole(
     """Add the sets with the file's own constants, as large as each use affords."""
     if schema.trouble is not None:
         return schema
-    smaller = [with_extents(session, c) for c in _choices(problem, search.smallest())]
-    schema = replace(schema, smaller=tuple(c for c in smaller if c is not None))
+    schema = replace(schema, smaller=_that_run(session, problem, smallest(search)))
     try:
         own = prober.whole()
     except Rejected:
@@ -237,7 +237,21 @@ def _with_whole(
     known = {c.label: c for c in ranged if c is not None}
     if integers and timed is not None:
         timed = None if problem.function is None else with_ranges(session, timed)
-    return replace(schema, first=kept, whole=tuple(known.values()), timed=timed)
+    # The long sets come last, since the tries of a problem are limited.
+    return replace(
+        schema,
+        first=kept,
+        whole=tuple(known.values()),
+        timed=timed,
+        long=_that_run(session, problem, long(search)),
+    )
+
+
+def _that_run(
+    session: ProblemSession, problem: Problem, found: list[searching.Found]
+) -> tuple[ConstantChoice, ...]:
+    choices = (with_extents(session, c) for c in _choices(problem, found))
+    return tuple(c for c in choices if c is not None)
 
 
 def _cut(

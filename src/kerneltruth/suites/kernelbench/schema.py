@@ -67,6 +67,11 @@ class Outline:
         return sum(i.elements for i in (*self.inputs, *self.outputs))
 
     @property
+    def rows(self) -> int:
+        """Return the most rows that an input has: elements of all dims but the last."""
+        return max((math.prod(i.shape[:-1]) for i in self.inputs), default=0)
+
+    @property
     def extents(self) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of inputs and weights."""
         return (*(i.shape for i in self.inputs), *self.state.values())
@@ -145,6 +150,7 @@ class Schema:
         whole: the same for judging on a GPU, by how much of the file's sizes fits: the largest
             first.
         smaller: sets to show a fault in.
+        long: sets with one size far beyond the others.
         training: the mode in which the constructor leaves the model.
         modes: whether its results differ in the other mode.
         random: whether two runs on the same inputs and weights differ.
@@ -168,6 +174,7 @@ class Schema:
     first: ConstantChoice | None = None
     whole: tuple[ConstantChoice, ...] = ()
     smaller: tuple[ConstantChoice, ...] = ()
+    long: tuple[ConstantChoice, ...] = ()
     training: bool = True
     modes: bool = False
     random: bool = False
@@ -189,7 +196,7 @@ class Schema:
     def every(self) -> tuple[ConstantChoice, ...]:
         """Return all sets that a case may use, once by label."""
         more = (self.timed, self.first, *self.whole)
-        found = (*self.choices, *self.smaller, *(c for c in more if c is not None))
+        found = (*self.choices, *self.long, *self.smaller, *(c for c in more if c is not None))
         return tuple({c.label: c for c in reversed(found)}.values())[::-1]
 
     @property

@@ -45,7 +45,16 @@ def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Sc
 def _cache_key(problem: Problem) -> str:
     """Hash everything that a schema follows from."""
     beside = (
-        *("constants", "derive", "facts_of_runs", "forms", "messages", "prober", "schema"),
+        *(
+            "constants",
+            "derive",
+            "extremes",
+            "facts_of_runs",
+            "forms",
+            "messages",
+            "prober",
+            "schema",
+        ),
         "search",
     )
     files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / f"{name}.py" for name in beside))

@@ -30,9 +30,6 @@ _OF_STRUCTURE = (1, 2, 3, 5)
 _ATTEMPTS = 40
 # One set in this many also changes what the model is.
 _STRUCTURE_EVERY = 3
-# The most sets of sizes to show a fault in.
-_LEAST = (1, 2, 3, 4, 5, 8)
-_SMALLEST = 12
 # If this many values change the model's weights, all do: the number counts layers.
 _ENOUGH = 3
 
@@ -101,6 +98,7 @@ class Search:
         self._structural: frozenset[Slot] = frozenset()
         self._form: Form | None = None
         self._base_set: Found | None = None
+        self.found: list[Found] = []
 
     def run(self) -> list[Found]:
         """Return sets in the order of their cost, small ones first."""
@@ -123,31 +121,23 @@ class Search:
             made = self._compose(k, base, values, budget)
             if made is not None and all(made.outline.shapes != f.outline.shapes for f in found):
                 found.append(made)
-        return sorted(found, key=lambda f: cost(f.outline))
+        self.found = sorted(found, key=lambda f: cost(f.outline))
+        return self.found
 
-    def smallest(self) -> list[Found]:
-        """Return the least sizes, alone and beside a larger one, to show a fault in; after `run`.
-
-        Empty for a problem that cannot be made small.
-        """
+    @property
+    def base(self) -> Found | None:
+        """Return the set that others vary; after `run`, none for a problem without small forms."""
         base = self._base_set
-        if base is None or not PREFERRED.holds(base.outline):
-            return []
-        sizes = [s for s in self._sizes if s not in self._structural]
-        least = base
-        for slot in sizes:
-            smaller = (self._moved(least, slot, n) for n in _LEAST if n < slot.get(least.constants))
-            least = next((made for made in smaller if made is not None), least)
-        found = [least]
-        for slot in sizes:
-            values = (2, 3, slot.get(base.constants))
-            found += [made for n in values if (made := self._moved(least, slot, n)) is not None]
-        by_shape = {f.outline.shapes: f for f in found}
-        return sorted(by_shape.values(), key=lambda f: cost(f.outline))[:_SMALLEST]
+        return base if base is not None and PREFERRED.holds(base.outline) else None
 
-    def _moved(self, start: Found, slot: Slot, value: int) -> Found | None:
-        constants = slot.put(start.constants, value)
-        outline = self._try(constants, PREFERRED)
+    @property
+    def sizes(self) -> list[Slot]:
+        """Return the constants that determine shapes, and not what the model is; after `run`."""
+        return [s for s in self._sizes if s not in self._structural]
+
+    def accepted(self, constants: Constants, start: Found) -> Found | None:
+        """Return the set if the problem accepts it in the form of `start`, whatever it costs."""
+        outline = self._attempt(constants)
         if outline is None or not self._fits(outline, start.outline):
             return None
         return Found(constants=constants, outline=outline)
@@ -169,7 +159,7 @@ class Search:
             for value in (2 * slot.value, slot.value + 1, slot.value // 2):
                 if value < 1:
                     continue
-                made = sketch(_put(self._own, group, value))
+                made = sketch(put_all(self._own, group, value))
                 if made is not None and list(made.state) == list(own.state):
                     return made.extents != own.extents
         return False
@@ -180,7 +170,7 @@ class Search:
         for slot in self._sizes:
             now = slot.get(constants)
             alike = [s for s in self._sizes if s.get(constants) == now]
-            tries = (_put(constants, g, n) for g in ([slot], alike) for n in (2 * now, now // 2))
+            tries = (put_all(constants, g, n) for g in ([slot], alike) for n in (2 * now, now // 2))
             made = (self._attempt(t) for t in tries if min(s.get(t) for s in alike) > 0)
             outlines += [next((m for m in made if m and same_parts(m, outline)), outline)]
         return form_of(outlines)
@@ -210,7 +200,7 @@ class Search:
             largest = max(sizes, key=sizes.__getitem__, default=None)
             if largest is None or sizes[largest] <= STRUCTURAL:
                 return None
-            smaller = _put(constants, groups[largest], sizes[largest] // 2)
+            smaller = put_all(constants, groups[largest], sizes[largest] // 2)
             made = self._attempt(smaller)
             if made is None or not self._fits(made, own) or cost(made) >= cost(outline):
                 del groups[largest]
@@ -352,7 +342,7 @@ def cost(outline: Outline) -> int:
     return outline.flops + outline.elements + outline.weights
 
 
-def _put(constants: Constants, slots: Iterable[Slot], value: int) -> Constants:
+def put_all(constants: Constants, slots: Iterable[Slot], value: int) -> Constants:
     """Return the constants that have one value in several places."""
     for slot in slots:
         constants = slot.put(constants, value)

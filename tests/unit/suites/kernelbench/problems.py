@@ -1,6 +1,7 @@
 """Small problems in KernelBench's form, of our own writing."""
 
 from kerneltruth.suites.kernelbench.problem import problem_of
+from kerneltruth.suites.kernelbench.schema import Input, Outline
 
 HEAD = "import torch\nfrom torch import nn\n"
 NO_INIT = "def get_init_inputs():\n    return []\n"
@@ -266,3 +267,21 @@ def function(body, inputs, constants=""):
 
 def problem(source, number=1):
     return problem_of(1, number, "A_problem", source)
+
+
+def outline(shape, *, flops=None, weights=()):
+    count = 1
+    for n in shape:
+        count *= n
+    return Outline(
+        init="[]",
+        plain=True,
+        names=("x",),
+        inputs=(Input(shape=tuple(shape), dtype="float32"),),
+        state={"w": tuple(weights)},
+        parameters=("w",),
+        outputs=(Input(shape=tuple(shape), dtype="float32"),),
+        flops=count if flops is None else flops,
+        terms=1,
+        products=0,
+    )

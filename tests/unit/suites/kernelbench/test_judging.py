@@ -21,9 +21,10 @@ from kerneltruth.oracle.reference import reference
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.catalog import SuiteTasks
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
+from kerneltruth.suites.kernelbench.own_reference import read_reference
 from kerneltruth.suites.kernelbench.problem import Plain, problem_of_function
 from kerneltruth.suites.kernelbench.schema_cache import schema_of
-from kerneltruth.suites.kernelbench.suite import KernelBench
+from kerneltruth.suites.kernelbench.suite import KernelBench, Reference
 
 from .problems import (
     DRAWING,
@@ -638,3 +639,29 @@ def test_nan_in_place_of_an_infinity_is_wrong_where_nothing_is_summed(suite_and_
     lost = torch.where(infinite, torch.nan, output.rounded)
     assert output.difference(lost).stats.num_exceeding == int(infinite.sum()) > 0
     assert output.difference(output.rounded).stats.num_exceeding == 0
+
+
+TURNED = """
+import torch
+
+def turned(x, cos):
+    return torch.cat((x[..., :16] * cos[:, None], x[..., 16:]), -1)
+
+def inputs():
+    return torch.randn(2, 128, 4, 32), torch.randn(128, 16)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "verdict"), [("arange(len(cos))", Passed), ("arange(len(cos)) % 64", Failed)]
+)
+def test_a_kernel_that_takes_positions_modulo_64_is_caught(
+    runner, schemas, tmp_path, place, verdict
+):
+    path = tmp_path / "turned.py"
+    path.write_text(TURNED)
+    task = Reference({"turned": read_reference(path)}, runner, schemas).task("turned")
+    source = TURNED.replace("* cos", f"* cos[torch.{place}]")
+    made = read_candidate(source, "turned.py", task_names=("turned",), task="turned")
+    assert isinstance(attempt_of(runner, task, made, cases=48).verdict, verdict)

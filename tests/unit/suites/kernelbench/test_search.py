@@ -5,26 +5,10 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.suites.kernelbench.derive import can_be_timed
-from kerneltruth.suites.kernelbench.schema import Input, Outline
+from kerneltruth.suites.kernelbench.schema import Input
 from kerneltruth.suites.kernelbench.search import ANY, PREFERRED, WANTED, Search
 
-
-def outline(shape, *, flops=None, weights=()):
-    count = 1
-    for n in shape:
-        count *= n
-    return Outline(
-        init="[]",
-        plain=True,
-        names=("x",),
-        inputs=(Input(shape=tuple(shape), dtype="float32"),),
-        state={"w": tuple(weights)},
-        parameters=("w",),
-        outputs=(Input(shape=tuple(shape), dtype="float32"),),
-        flops=count if flops is None else flops,
-        terms=1,
-        products=0,
-    )
+from .problems import outline
 
 
 def search(constants, attempt):
