@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import SIZES
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.attempt import AttemptEnded, judge_cases
 from kerneltruth.oracle.bounds import Policy
@@ -14,7 +15,6 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.files import cache_folder
 from kerneltruth.suites.catalog import opened
-from kerneltruth.suites.kernelbench.arguments import SIZES
 from kerneltruth.suites.kernelbench.published_problems import read_problems
 from kerneltruth.suites.kernelbench.suite import KernelBench
 from kerneltruth.suites.pytorch import own_function

@@ -14,6 +14,8 @@ from kerneltruth.errors import InternalError
 Domain = Literal["core", "extended"]
 # Numbers in a tuple are sizes, or factors.
 AttributeValue = None | bool | int | float | str | tuple[Number, ...]
+# The hidden attribute that selects the sizes of a reference's cases, by their names.
+SIZES = "_sizes"
 # The names of a model's weights, which are absent all together.
 _WEIGHTS = "weights."
 
@@ -104,7 +106,7 @@ class Case(Model, frozen=True, kw_only=True):
     def summary(self) -> str:
         """Return one line for people: `M=3 N=257 bfloat16 transposed ties`."""
         words = [f"{s}={n}" for s, n in self.dims]
-        words += [f"{n}={v}" for n, v in self.attributes]
+        words += [setting_text(n, v) for n, v in self.attributes]
         words += [f"{n}=None" for n in self.left_out]
         words += ["own weights"] if len(self.left_out) < len(self.absent) else []
         words += [self.dtype]
@@ -112,6 +114,11 @@ class Case(Model, frozen=True, kw_only=True):
             words.append(self.layout)
         words.append("literal values" if self.literals else self.recipe)
         return " ".join(words)
+
+
+def setting_text(name: str, value: object) -> str:
+    """Return an attribute's value for people: `eps=1e-05`; sizes name themselves: `rows=2 n=31`."""
+    return str(value) if name == SIZES else f"{name}={value}"
 
 
 def _read(value: AttributeValue) -> AttributeValue:

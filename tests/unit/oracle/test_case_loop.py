@@ -52,7 +52,7 @@ def test_one_draw_shows_that_a_right_candidate_keeps_nothing():
 
 def test_a_child_that_is_lost_again_and_again_is_given_no_further_case():
     lost = Observation(ended="lost", message="no memory")
-    attempt, judged, _ = tried(lambda call: lost, cases=48)
+    attempt, judged, _ = judge_scripted(lambda call: lost, cases=48)
     assert (attempt.verdict, len(judged)) == (Infra(reason="no memory"), 8)
     assert "8 calls were lost" in {entry.reason for entry in attempt.profile.values()}
 
@@ -64,7 +64,7 @@ def test_a_child_that_is_lost_a_few_times_gets_all_cases():
         calls.append(call)
         return Observation(ended="lost", message="x") if len(calls) % 8 == 0 else right(call)
 
-    attempt, judged, _ = tried(sometimes, cases=40)
+    attempt, judged, _ = judge_scripted(sometimes, cases=40)
     assert (len(judged), attempt.verdict.word) == (45, "infra")
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.clock.roofline.traffic import output_shapes
-from kerneltruth.documents.case import Case
+from kerneltruth.documents.case import Case, setting_text
 from kerneltruth.tasks.spec import Task
 
 # Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare
@@ -29,7 +29,7 @@ def left_out(task: Task, *, dtype: str | None = None) -> tuple[str, ...]:
     """Shapes of the task that are not timed, as `M=65536 N=65536`: most are too large."""
     base = benchmark_case(task, 0, dtype or task.dtypes[0])
     return tuple(
-        " ".join(f"{name}={value}" for name, value in shape.items())
+        " ".join(setting_text(name, value) for name, value in shape.items())
         for shape in task.perf
         if _timed_case(task, base, shape) is None
     )

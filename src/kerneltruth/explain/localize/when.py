@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import effective_layout
-from kerneltruth.documents.case import Case
+from kerneltruth.documents.case import Case, setting_text
 from kerneltruth.explain.localize.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
 from kerneltruth.explain.minimize.cases import SIMPLEST_FIRST
 from kerneltruth.oracle.bounds import widening
@@ -148,11 +148,11 @@ def _shown_by(name: str, value: Scalar, passed: list[Case]) -> str:
     if name == CALL and value in _CALLS:
         return f"It shows only {_CALLS[value]}."
     if isinstance(value, bool) or not others:
-        return f"Only {name}={value} shows it."
+        return f"Only {setting_text(name, value)} shows it."
     few = sorted(others)[:_MOST_NAMED]
     more = [f"{len(others) - len(few)} more"] if len(others) > len(few) else []
-    named = _joined([f"{name}={v}" for v in few] + more, "or")
-    return f"It shows with {name}={value}, and not with {named}."
+    named = _joined([setting_text(name, v) for v in few] + more, "or")
+    return f"It shows with {setting_text(name, value)}, and not with {named}."
 
 
 def _and(words: Iterable[str]) -> str:

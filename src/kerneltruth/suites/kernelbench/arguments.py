@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from kerneltruth.documents.case import SIZES
 from kerneltruth.runner.child.models import CALLED, CONSTRUCTED, FILLED, NAMED, WEIGHTS
 from kerneltruth.suites.kernelbench.problem import Problem, constructor_parameters
 from kerneltruth.suites.kernelbench.reference import member_name, modes_of
@@ -15,8 +16,7 @@ from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.model import BACKWARD, CALL, PLAIN_CALL
 from kerneltruth.tasks.spec import KEEPING_KINDS, ArgumentSpec, Attribute, Derived, TensorSpec
 
-# The hidden attributes that select a case's constants, and how the model is called.
-SIZES = "_sizes"
+# The hidden attribute that selects how the model is called; `SIZES` selects its constants.
 MODE = "_mode"
 
 _FORMS = {

@@ -268,18 +268,6 @@ def slots_of(constants: Constants) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def label(constants: Constants) -> str:
-    """Format the constants for people and case names: `batch_size=3 dim=257`."""
-    names = (n.rpartition(".")[2].replace(":", " ") for n in constants)
-    return " ".join(f"{n}={_short(v)}" for n, v in zip(names, constants.values(), strict=True))
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list) and len(value) > 3 and len(set(value)) == 1:
-        return f"[{value[0]}]*{len(value)}"
-    return repr(value).replace(" ", "")
-
-
 def elements(shape: tuple[int, ...] | list[int]) -> int:
     """Return how many elements a shape has."""
     return math.prod(shape)

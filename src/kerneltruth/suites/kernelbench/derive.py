@@ -11,7 +11,7 @@ from kerneltruth.cases.philox import derive as seed_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.suites.kernelbench import search as searching
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
-from kerneltruth.suites.kernelbench.constants import Constants, label
+from kerneltruth.suites.kernelbench.constants import Constants
 from kerneltruth.suites.kernelbench.extremes import long, smallest
 from kerneltruth.suites.kernelbench.facts_of_runs import (
     CONSTANT,
@@ -21,6 +21,7 @@ from kerneltruth.suites.kernelbench.facts_of_runs import (
     with_extents,
     with_ranges,
 )
+from kerneltruth.suites.kernelbench.labels import label, told_apart
 from kerneltruth.suites.kernelbench.messages import (
     ExampleAnswer,
     ExampleRequest,
@@ -80,7 +81,7 @@ def derive_schema(problem: Problem, session: ProblemSession) -> Schema:
                 if schema.trouble is not None and (found := others.run()):
                     search = others
                     schema = shown_by_runs(session, _choices(problem, found))
-            schema = _with_whole(problem, session, prober, search, schema)
+            schema = told_apart(_with_whole(problem, session, prober, search, schema))
             return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
         if prober.smallest is not None and device == "meta":
             return _too_large(problem, prober, seed)
@@ -181,7 +182,7 @@ def _elsewhere(
 def _choices(problem: Problem, found: list[searching.Found]) -> list[ConstantChoice]:
     return [
         ConstantChoice(
-            label=label(f.constants) or "as in the file",
+            label=label(f.constants, f.outline),
             constants=changed(problem, f.constants),
             outline=f.outline,
             core=f.core,
@@ -265,7 +266,7 @@ def _cut(
     cut = {n: v for n, v in problem.constants.items() if v != found.constants[n]}
     if not cut:
         return choice
-    return replace(choice, label=f"{choice.label}, cut down from {label(cut)}")
+    return replace(choice, label=f"{choice.label}, cut down from {label(cut, own)}")
 
 
 def can_be_timed(outline: Outline) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from kerneltruth.clock.roofline.work import itemsize
+from kerneltruth.documents.case import SIZES
 from kerneltruth.runner.child.models import WEIGHTS
 from kerneltruth.suites.kernelbench.arguments import (
     MODE,
-    SIZES,
     arguments_of,
     by_sizes,
     inputs_of,

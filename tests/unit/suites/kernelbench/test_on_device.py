@@ -10,13 +10,13 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.case import SIZES
 from kerneltruth.documents.verdict import Failed
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation_builder import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.plan import Plan
 from kerneltruth.runner.observation import Observation
-from kerneltruth.suites.kernelbench.arguments import SIZES
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.suites.kernelbench.suite import KernelBench
 

@@ -6,10 +6,11 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import SIZES
 from kerneltruth.documents.verdict import Failed, Passed
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation_builder import expect
-from kerneltruth.suites.kernelbench.arguments import MODE, SIZES
+from kerneltruth.suites.kernelbench.arguments import MODE
 from kerneltruth.suites.kernelbench.reference import UPDATED
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kerneltruth.errors import UserError
-from kerneltruth.suites.kernelbench.constants import constants_of_inputs, label
+from kerneltruth.suites.kernelbench.constants import constants_of_inputs
 from kerneltruth.suites.kernelbench.inside.facts import facts, ignores
 from kerneltruth.suites.kernelbench.inside.plain import LoadedFunction, example
 from kerneltruth.suites.kernelbench.inside.widths import Widening
@@ -77,10 +77,6 @@ def test_members_of_a_list_have_names_and_come_back_as_a_list():
     model = problem.build("{}")
     assert problem.names(model, made) == ["xs.0", "xs.1", "xs.2", "y", "eps"]
     assert len(model(*made)) == 3
-
-
-def test_a_case_label_names_a_size_by_its_variable():
-    assert label({"inputs.rows": 3, "inputs:64": 7}) == "rows=3 inputs 64=7"
 
 
 def test_an_exact_run_keeps_float64_where_the_function_asks_for_less():
