@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -19,11 +20,14 @@ from typing import Any, Self
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.suites.deadline import within
 from kerneltruth.suites.suite import FILE, Opening, Suite
 from kerneltruth.suites.trial import try_reference
 from kerneltruth.tasks.model import OUT, Task, parameters_of
 from kerneltruth.tasks.registry import Listed, is_suite, suites
 
+# The most seconds that a file may run, and its reference on a small case.
+RUN_S = 60.0
 # The files that run now; processes that they start must not read them again.
 RUNNING: list[Path] = []
 
@@ -41,16 +45,19 @@ class DeclaredTasks(Suite):
     any_name = True
     by_entry = True
 
-    def __init__(self, path: Path, source: str) -> None:
+    def __init__(self, path: Path, source: str, *, run_s: float = RUN_S) -> None:
         self.called = suite_of(path)
         self.path = path
         self.sha256 = hashlib.sha256(source.encode()).hexdigest()
         self._source = source
-        self._tasks = _declared_in(_run(path, source), path)
+        run = partial(_run, path, source)
+        module = within(run_s, run, path=path, line=1, what="running the file")
+        self._tasks = _declared_in(module, path)
         _check_names(self._tasks, path)
         for task in self._tasks:
-            with _locating(path, _first_line(task)):
-                try_reference(task)
+            what = f"trying {task.name} on a small case"
+            tried = partial(_tried, task, path)
+            within(run_s, tried, path=path, line=_first_line(task), what=what)
 
     @classmethod
     def open(cls, path: Path, opening: Opening | None = None) -> Self:
@@ -227,6 +234,11 @@ def _declared_in(module: ModuleType, path: Path) -> list[Task]:
             "in TASKS, or pass a function with its inputs() as --reference"
         )
     return found
+
+
+def _tried(task: Task, path: Path) -> None:
+    with _locating(path, _first_line(task)):
+        try_reference(task)
 
 
 def _check_names(tasks: list[Task], path: Path) -> None:

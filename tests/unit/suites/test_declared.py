@@ -14,7 +14,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation_builder import expect
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.catalog import open_suite
-from kerneltruth.suites.declared import eager
+from kerneltruth.suites.declared import DeclaredTasks, eager
 from kerneltruth.suites.suite import Opening
 
 TASK = """
@@ -312,3 +312,18 @@ def test_a_tolerance_is_admitted_whatever_the_bound(file):
     assert float(expected.bound.min()) == 0.5
     (narrow,) = expect(task, benchmark_case(task, 0, "float16"), Policy()).outputs
     assert float(narrow.bound.max()) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TASK + "while True: pass\n", r"my_tasks\.py:11: running the file takes longer than "),
+        (
+            TASK.replace("lambda x, by: x + by", "lambda x, by: [None for _ in iter(int, 1)]"),
+            r"my_tasks\.py:9: trying shifted on a small case takes longer than ",
+        ),
+    ],
+)
+def test_a_file_that_never_ends_is_refused(tmp_path, text, said):
+    with pytest.raises(UserError, match=said):
+        DeclaredTasks(tmp_path / "my_tasks.py", text, run_s=2.0)
