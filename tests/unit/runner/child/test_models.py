@@ -223,7 +223,7 @@ def test_only_arguments_with_constructor_inputs_describe_a_model():
 TWO_LAYERS = (("bias", BIAS), ("layer.weight", WEIGHT))
 
 
-def taken(entry, weights=NAMES, *described):
+def pass_to(entry, weights=NAMES, *described):
     """What a function gets in place of a model, by its parameters' names."""
     named = Offered(name="model.named", value="('inputs', 'outputs', 'scale')")
     arguments = [*offered([3, 2, 0.5], weights, [X]), named, *described]
@@ -232,16 +232,19 @@ def taken(entry, weights=NAMES, *described):
 
 
 def test_a_function_gets_weights_by_name_or_by_the_end_of_it():
-    assert taken(lambda x0, layer_bias, layer_weight: (layer_weight, layer_bias)) == (WEIGHT, BIAS)
-    assert taken(lambda x0, bias, weight: (weight, bias)) == (WEIGHT, BIAS)
+    assert pass_to(lambda x0, layer_bias, layer_weight: (layer_weight, layer_bias)) == (
+        WEIGHT,
+        BIAS,
+    )
+    assert pass_to(lambda x0, bias, weight: (weight, bias)) == (WEIGHT, BIAS)
 
 
 def test_a_function_gets_the_weights_of_one_layer_in_order():
-    assert taken(lambda rows, w, b, out=None: (rows, w, b, out)) == (X, WEIGHT, BIAS, None)
+    assert pass_to(lambda rows, w, b, out=None: (rows, w, b, out)) == (X, WEIGHT, BIAS, None)
 
 
 def test_a_function_gets_what_the_constructor_gets_only_by_name():
-    assert taken(lambda x, w, b, scale=1.0, size=7: (scale, size)) == (0.5, 7)
+    assert pass_to(lambda x, w, b, scale=1.0, size=7: (scale, size)) == (0.5, 7)
 
 
 @pytest.mark.parametrize("weights", [TWO_LAYERS, TWO_LAYERS[::-1]])
@@ -249,17 +252,17 @@ def test_a_function_that_names_no_weight_of_two_layers_is_refused(weights):
     with pytest.raises(
         SignatureMismatch, match=r"no parameter '(bias|layer_weight)' for this weight"
     ):
-        taken(lambda x, w, b: None, weights)
-    assert taken(lambda x, bias, weight: (bias, weight), weights) == (BIAS, WEIGHT)
+        pass_to(lambda x, w, b: None, weights)
+    assert pass_to(lambda x, bias, weight: (bias, weight), weights) == (BIAS, WEIGHT)
 
 
 def test_a_function_of_any_arguments_gets_no_weights_by_place():
     with pytest.raises(SignatureMismatch, match="no parameter 'layer_weight'"):
-        taken(lambda *arguments: None)
-    assert taken(lambda *arguments: arguments, ()) == (X,)
+        pass_to(lambda *arguments: None)
+    assert pass_to(lambda *arguments: arguments, ()) == (X,)
 
 
 def test_a_function_has_no_buffers_to_update():
     called = Offered(name="model.called", value="{'updated': ('mean',)}")
     with pytest.raises(SignatureMismatch, match="no buffers to update"):
-        taken(lambda x, w, b: x, NAMES, called)
+        pass_to(lambda x, w, b: x, NAMES, called)
