@@ -86,7 +86,7 @@ def test_what_a_declaration_need_not_say_has_a_default(file):
         ("by=1.0)", "by=1.0", r":6: signature .* write it as `name\(arguments\)`"),
         ("by=1.0", "by", r":6: .* is neither a tensor nor an attribute; write `name\[dims\]`"),
         ("by=1.0", "by=one", r":6: the default 'one' of 'by' is no literal"),
-        ("M, N]", "M, N]: spdd", r":6: x: 'spdd' is not a kind; use one of bfloat16, bool"),
+        ("M, N]", "M, N]: spdd", r":6: x: 'spdd' is not a kind; use one of ascending, bfloat16"),
         (
             "M, N]",
             "M, N, 0]",

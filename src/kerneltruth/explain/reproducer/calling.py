@@ -66,12 +66,14 @@ def of_function(entry, values):
     parameters = inspect.signature(entry).parameters
     described = {n: values.pop(n, None) for n in ("model.called", "model.filled", "model.named")}
     built, given = ast.literal_eval(values.pop("get_init_inputs()")), {}
-    ends = [n.rpartition(".")[2] for n in values if n.startswith("weights.")]
+    weights = [n for n in values if n.startswith("weights.")]
     for name, value in values.items():
-        end = name.rpartition(".")[2]
-        if name.startswith("weights."):
-            plain = name.removeprefix("weights.").replace(".", "_")
-            name = end if ends.count(end) == 1 and end in parameters else plain
+        parts = name.split(".")[1:]
+        for i in reversed(range(len(parts))):  # the longest end of its name that is its own
+            end = ".".join(parts[i:])
+            own = i == 0 or sum(w.endswith("." + end) for w in weights) == 1
+            if own and (i == 0 or end.replace(".", "_") in parameters):
+                name = end.replace(".", "_")
         given[name] = value
     named = zip(ast.literal_eval(described["model.named"]), built)
     return {**given, **{n: v for n, v in named if n in parameters}}

@@ -12,6 +12,7 @@ A candidate may also be a function in place of the model: see `for_function`.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from inspect import signature
@@ -72,20 +73,20 @@ def for_function(entry: Callable[..., Any], arguments: Sequence[Offered]) -> lis
 def _named(entry: Callable[..., Any], weights: Sequence[Offered]) -> list[Offered]:
     """Return weights by the names of a function's parameters.
 
-    The name is the weight's own, in which dots are underscores, or its last part if no other weight
-    ends so. Without it, weights go by place if they are those of one layer, in PyTorch's order: in
-    which order a function takes several layers, or `*args`, nobody can know.
+    The name is the weight's own, in which dots are underscores, or the end of it from a dot on, if
+    no other weight ends so. Without it, weights go by place if they are those of one layer, in
+    PyTorch's order: in which order a function takes several layers, or `*args`, nobody can know.
     """
-    ends = [a.name.rpartition(".")[2] for a in weights]
+    ends = {w.name: [*_ends(w.name.removeprefix(WEIGHTS))] for w in weights}
+    often = Counter(end for of_one in ends.values() for end in of_one)
     found, unnamed = [], set()
-    for weight, end in zip(weights, ends, strict=True):
-        layer, _, _ = weight.name.rpartition(".")
-        name = weight.name.removeprefix(WEIGHTS).replace(".", "_")
-        if ends.count(end) == 1 and knows(entry, end):
-            name = end
-        if not knows(entry, name):
-            unnamed.add(layer)
-        found.append(Offered(name=name, value=weight.value, tensor=True))
+    for weight in weights:
+        whole, *shorter = ends[weight.name]
+        own = [whole, *(end for end in shorter if often[end] == 1)]
+        name = next((end for end in own if knows(entry, end)), None)
+        if name is None:
+            unnamed.add(weight.name.rpartition(".")[0])
+        found.append(Offered(name=name or whole, value=weight.value, tensor=True))
     parameters = signature(entry).parameters
     in_any_order = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
     if len(unnamed) > 1 or (unnamed and in_any_order):
@@ -95,6 +96,13 @@ def _named(entry: Callable[..., Any], weights: Sequence[Offered]) -> list[Offere
             "name it so, or write a class ModelNew"
         )
     return found
+
+
+def _ends(name: str) -> Iterator[str]:
+    """Yield a weight's name as a parameter's, and its ends from each dot on."""
+    while name:
+        yield name.replace(".", "_")
+        _, _, name = name.partition(".")
 
 
 def build(

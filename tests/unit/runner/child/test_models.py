@@ -239,6 +239,24 @@ def test_a_function_gets_weights_by_name_or_by_the_end_of_it():
     assert pass_to(lambda x0, bias, weight: (weight, bias)) == (WEIGHT, BIAS)
 
 
+def test_a_function_gets_weights_by_the_longest_end_of_their_names():
+    weights = (
+        ("a.norm.bias", BIAS),
+        ("b.norm.bias", WEIGHT),
+        ("a.out.bias", X),
+        ("bias", BIAS + 1),
+    )
+    given = pass_to(lambda x0, b_norm_bias, out_bias, a_norm_bias, bias: locals(), weights)
+    expected = {
+        "x0": X,
+        "a_norm_bias": BIAS,
+        "b_norm_bias": WEIGHT,
+        "out_bias": X,
+        "bias": weights[-1][1],
+    }
+    assert all(given[name] is tensor for name, tensor in expected.items())
+
+
 def test_a_function_gets_the_weights_of_one_layer_in_order():
     assert pass_to(lambda rows, w, b, out=None: (rows, w, b, out)) == (X, WEIGHT, BIAS, None)
 
