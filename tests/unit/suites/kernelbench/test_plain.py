@@ -159,6 +159,8 @@ def test_offsets_and_permutations_are_told_from_draws(made, arranged):
         ("-torch.rand(8, 30).cumsum(-1)", "descending"),
         ("torch.randn(30).sort().values", "ascending"),
         ("torch.randn(3).sort().values", None),
+        ("torch.linspace(0, 1, 30)", "ascending"),
+        ("torch.arange(240.0).view(8, 30)", None),
         ("torch.rand(8, 1).repeat(1, 30)", None),
         ("torch.rand(8, 30)", None),
         ("torch.randn(8, 30)", None),

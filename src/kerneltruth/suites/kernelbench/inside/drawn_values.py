@@ -120,8 +120,13 @@ _MANY, _RANKED = 16, 6
 
 
 def _ranked(t: torch.Tensor) -> bool:
-    """Return whether rows may be sorted by design, and do not hold one number alone."""
-    return t.ndim > 0 and t.shape[-1] >= _RANKED and bool((t.amax(-1) > t.amin(-1)).all())
+    """Return whether rows may be sorted by design, and do not hold one number alone.
+
+    The numbers 0, 1, 2, ... of `arange` are an example of any values.
+    """
+    if t.ndim == 0 or t.shape[-1] < _RANKED or not bool((t.amax(-1) > t.amin(-1)).all()):
+        return False
+    return bool((t.flatten().diff() != 1).any())
 
 
 def _repeats(t: torch.Tensor) -> bool:
