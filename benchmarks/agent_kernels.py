@@ -92,7 +92,8 @@ def main() -> int:
             try:
                 rows.append(row(kernel, *judged(judge, kernel)))
             except kt.UserError as error:
-                rows.append([kernel.name, "not judged", "", 0, "", "", str(error)[:MOST]])
+                said = str(error).replace(str(kernel.reference), kernel.reference.name)[:MOST]
+                rows.append([kernel.name, "not judged", "", 0, "", "", said])
             print(*rows[-1], sep=" | ", flush=True)
     count = Counter(line[1] for line in rows)
     lines = [f"{len(rows)} kernels: {', '.join(f'{n} {v}' for v, n in count.most_common())}.", ""]

@@ -140,7 +140,7 @@ class Schema:
     """The forms in which a problem is judged.
 
     Attributes:
-        choices: small first.
+        choices: small first, but for the smallest that is core, which leads.
         timed: the file's own constants, reduced if that size cannot be timed; none if they have no
             outline.
         inputs: what the draws of each input have in common.

@@ -101,7 +101,10 @@ class Search:
         self.found: list[Found] = []
 
     def run(self) -> list[Found]:
-        """Return sets in the order of their cost, small ones first."""
+        """Return sets in the order of their cost, small ones first.
+
+        The very first is the smallest that differs from the file in sizes alone.
+        """
         own = self._attempt(self._own)
         if own is not None:
             self._form = self._form_at(self._own, own)
@@ -122,7 +125,9 @@ class Search:
             if made is not None and all(made.outline.shapes != f.outline.shapes for f in found):
                 found.append(made)
         self.found = sorted(found, key=lambda f: cost(f.outline))
-        return self.found
+        # The ordinary case comes first, so it is of the file's own model.
+        ordinary = next(f for f in self.found if f.core)
+        return [ordinary, *(f for f in self.found if f is not ordinary)]
 
     @property
     def base(self) -> Found | None:
@@ -184,8 +189,9 @@ class Search:
     def to_time(self, own: Outline, holds: Callable[[Outline], bool]) -> Found | None:
         """Halve the file's own constants, largest first, until a call is small enough.
 
-        Equal constants are halved together: usually they are the same size. A change that the
-        problem rejects, or that makes nothing smaller, is undone.
+        Equal constants are halved together: usually they are the same size. Small ones, which may
+        define the model, stay. A change that the problem rejects, or that makes nothing smaller, is
+        undone.
 
         Args:
             own: the outline of the file's own constants.
@@ -194,11 +200,12 @@ class Search:
         constants, outline = self._own, own
         groups: dict[int, list[Slot]] = {}
         for slot in self._sizes:
-            groups.setdefault(slot.value, []).append(slot)
+            if slot.value > STRUCTURAL:
+                groups.setdefault(slot.value, []).append(slot)
         while not holds(outline):
             sizes = {value: group[0].get(constants) for value, group in groups.items()}
             largest = max(sizes, key=sizes.__getitem__, default=None)
-            if largest is None or sizes[largest] <= STRUCTURAL:
+            if largest is None or sizes[largest] == 1:
                 return None
             smaller = put_all(constants, groups[largest], sizes[largest] // 2)
             made = self._attempt(smaller)

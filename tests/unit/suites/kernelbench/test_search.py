@@ -6,7 +6,7 @@ import pytest
 
 from kerneltruth.suites.kernelbench.derive import can_be_timed
 from kerneltruth.suites.kernelbench.schema import Input
-from kerneltruth.suites.kernelbench.search import ANY, PREFERRED, WANTED, Search
+from kerneltruth.suites.kernelbench.search import ANY, PREFERRED, WANTED, Search, cost
 
 from .problems import outline
 
@@ -194,3 +194,18 @@ FITS = replace(outline((4096, 8192), flops=2**37), state={})
 )
 def test_a_call_is_timed_up_to_a_limit_of_elements_and_operations(made, expected):
     assert can_be_timed(made) is expected
+
+
+def test_the_first_set_is_of_the_files_own_model_though_another_costs_less():
+    def attempt(constants):
+        return outline((constants["size"],), weights=(2**12 * constants["kernel"],))
+
+    found = search({"size": 4096, "kernel": 3}, attempt)
+    assert found[0].core
+    assert any(not f.core and cost(f.outline) < cost(found[0].outline) for f in found)
+    assert [cost(f.outline) for f in found[1:]] == sorted(cost(f.outline) for f in found[1:])
+
+
+def test_a_large_constant_is_halved_as_far_as_it_takes():
+    found = to_time({"rows": 64}, lambda c: outline((c["rows"], 2**22)), most=2**24)
+    assert found.constants == {"rows": 4}
