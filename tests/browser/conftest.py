@@ -38,24 +38,33 @@ def start_chromium(folder, width, height):
 
 def start_firefox(folder, width, height):
     pytest.importorskip("websocket", reason="websocket-client, of selenium, is not installed")
-    from firefox import Firefox
+    from firefox import Firefox, NotStartedError
 
     found = program("FIREFOX", "firefox-esr", "firefox")
     if not found:
         pytest.skip("needs firefox (Debian: firefox-esr)")
-    return Firefox(found, folder, width, height)
+    try:
+        return Firefox(found, folder, width, height)
+    except NotStartedError as error:
+        pytest.skip(f"firefox does not start here: {error}")
 
 
 @pytest.fixture(scope="session")
 def browsers(tmp_path_factory):
     """Starts each browser once, where its first test asks for it."""
-    started = {}
+    started, missing = {}, {}
 
     def started_once(name):
+        if name in missing:
+            pytest.skip(missing[name])
         if name not in started:
             start = start_firefox if name == "firefox" else start_chromium
             size = WIDTHS.get(name, WIDTHS["desktop"])
-            started[name] = start(tmp_path_factory.mktemp("profile"), *size)
+            try:
+                started[name] = start(tmp_path_factory.mktemp("profile"), *size)
+            except pytest.skip.Exception as skipped:
+                missing[name] = str(skipped)
+                raise
         return started[name]
 
     yield started_once

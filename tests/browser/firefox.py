@@ -5,8 +5,10 @@ needs, is not in Debian.
 """
 
 import json
+import os
 import re
 import subprocess
+from threading import Timer
 
 import websocket
 
@@ -29,6 +31,14 @@ AWAITED = (
 )
 
 
+# The most seconds until it can be driven.
+START_S = 120
+
+
+class NotStartedError(Exception):
+    """Firefox is here and cannot be driven."""
+
+
 class Firefox:
     """A headless Firefox with an empty profile, and one tab of its own."""
 
@@ -41,6 +51,8 @@ class Firefox:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            # It refuses to run in another user's home.
+            env={**os.environ, "HOME": str(folder)},
         )
         self._events, self._number = [], 0
         self._socket = websocket.create_connection(
@@ -56,10 +68,18 @@ class Firefox:
         self.width = width
 
     def _address(self):
-        for line in self._process.stderr:
-            if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", line):
-                return found[1]
-        raise AssertionError(f"Firefox ended with {self._process.wait(60)}")
+        late = Timer(START_S, self._process.kill)
+        late.start()
+        try:
+            printed = []
+            for line in self._process.stderr:
+                printed.append(line)
+                if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", line):
+                    return found[1]
+        finally:
+            late.cancel()
+        self._process.stderr.close()
+        raise NotStartedError("".join([*printed[-3:], f"it ended with {self._process.wait()}"]))
 
     def _do(self, method, **params):
         """Send a command, and wait for its result; what happens meanwhile is kept."""
