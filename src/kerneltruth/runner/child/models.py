@@ -87,9 +87,9 @@ def _named(entry: Callable[..., Any], weights: Sequence[Offered]) -> list[Offere
         if name is None:
             unnamed.add(weight.name.rpartition(".")[0])
         found.append(Offered(name=name or whole, value=weight.value, tensor=True))
-    parameters = signature(entry).parameters
+    parameters = signature(entry).parameters if unnamed else {}
     in_any_order = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-    if len(unnamed) > 1 or (unnamed and in_any_order):
+    if len(unnamed) > 1 or in_any_order:
         lacking = next(a.name for a in found if a.name not in parameters)
         raise SignatureMismatch(
             f"{entry.__name__}{signature(entry)} has no parameter {lacking!r} for this weight: "

@@ -278,6 +278,7 @@ def test_a_function_of_any_arguments_gets_no_weights_by_place():
     with pytest.raises(SignatureMismatch, match="no parameter 'layer_weight'"):
         pass_to(lambda *arguments: None)
     assert pass_to(lambda *arguments: arguments, ()) == (X,)
+    assert torch.equal(pass_to(torch.relu, ()), X)
 
 
 def test_a_function_has_no_buffers_to_update():
