@@ -436,6 +436,7 @@ def test_annotations_leave_the_json_document_alone(kt, tmp_path, candidate):
     assert ran.err.startswith("::error file=")
 
 
+@pytest.mark.slow
 def test_a_run_hands_each_outcome_to_other_tools_and_compares_with_peers(kt, tmp_path):
     lines = [
         {"file": "relu.py", "predict": "import torch\ndef relu(x):\n    return torch.relu(x)\n"},

@@ -199,6 +199,7 @@ def test_an_answer_without_text_is_a_candidate(empty):
     assert (report.verdict, "it defines nothing" in report.detail) == ("compile_error", True)
 
 
+@pytest.mark.slow
 def test_an_empty_answer_among_many_ends_no_batch():
     async def verdicts(judge):
         given = judge.acheck_many(["", RIGHT], task="relu", cases=2)

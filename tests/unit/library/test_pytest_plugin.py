@@ -221,6 +221,7 @@ def test_processes_of_xdist_share_a_seed(run, pytester):
     assert len({path.read_text() for path in written}) == 1
 
 
+@pytest.mark.slow
 def test_what_this_machine_cannot_run_is_skipped_with_the_reason(run):
     result = run(
         f"{MARKED}def test():\n"

@@ -64,6 +64,7 @@ def test_a_text_without_a_function_has_a_verdict(judge, reference):
     assert (report.verdict, report.task) == ("compile_error", "reference/doubled")
 
 
+@pytest.mark.slow
 def test_a_text_whose_task_nobody_says_is_the_users_mistake_alone_and_a_verdict_among_many(judge):
     with pytest.raises(kt.UserError, match="no function is named after a task"):
         judge.check("x = 1\n")
