@@ -1,4 +1,4 @@
-"""The page in each browser: quiet, offline, and doing what it says."""
+"""The page in Firefox at a desk and Chromium on a phone: quiet, offline, and doing what it says."""
 
 import csv
 import io
