@@ -673,7 +673,7 @@ def test_after_kill_9_no_answer_is_paid_twice(serve, begin, many, kt, tmp_path):
 def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(
     serve, begin, many, kt, tmp_path
 ):
-    server = serve(ServedResponse(body=completion("ok"), after_s=0.5))
+    server = serve(ServedResponse(body=completion("ok"), after_s=3.0))
     process = begin(server)
     wait_for(lambda: len(server.bodies) >= 2, process)
     os.killpg(process.pid, signal.SIGINT)
