@@ -257,6 +257,11 @@ def test_a_function_gets_weights_by_the_longest_end_of_their_names():
     assert all(given[name] is tensor for name, tensor in expected.items())
 
 
+def test_an_end_that_several_weights_share_names_none_of_them():
+    with pytest.raises(SignatureMismatch, match="no parameter 'a_bias' for this weight"):
+        pass_to(lambda x, bias, other: None, (("a.bias", BIAS), ("b.bias", WEIGHT)))
+
+
 def test_a_function_gets_the_weights_of_one_layer_in_order():
     assert pass_to(lambda rows, w, b, out=None: (rows, w, b, out)) == (X, WEIGHT, BIAS, None)
 
