@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import machine
+from expert_kernels import MOST, failures
 
 import kerneltruth as kt
 
@@ -25,8 +26,6 @@ HEADER = (
     *("kernel", "verdict", "dtypes", "cases", "broken or refused where promised"),
     *("broken beyond", "first"),
 )
-# Whole messages of a compiler show a kernel's source.
-MOST = 240
 NARROW = "bfloat16"
 
 
@@ -65,15 +64,8 @@ def judged(judge: Any, kernel: Kernel) -> tuple[str, Any]:
 
 def row(kernel: Kernel, dtypes: str, report: Any) -> list[Any]:
     """A kernel's line of the table."""
-    failed = {n: e for n, e in report.profile.items() if e.status in ("broken", "refused")}
-    promised = [f"{n} ({e.status})" for n, e in failed.items() if e.promised]
-    beyond = [n for n, e in failed.items() if not e.promised]
-    first = next((e for e in failed.values() if e.promised), None)
-    where = "" if first is None else f"{first.case_summary}: {first.detail or first.reason}"
-    if first is None and report.verdict != "pass":
-        where = report.detail or report.explanation
-    cells = [kernel.name, report.verdict, dtypes, report.cases]
-    return [*cells, ", ".join(promised), ", ".join(beyond), " ".join(where.split())[:MOST]]
+    failed = failures(report, with_status=True)
+    return [kernel.name, report.verdict, dtypes, report.cases, *failed]
 
 
 def main() -> int:

@@ -134,17 +134,22 @@ def laid_out(
             yield function, package, {"reference": path}
 
 
-def row(function: Function, report: Any) -> list[Any]:
-    """A function's line of the table."""
-    broken = {n: e for n, e in report.profile.items() if e.status in ("broken", "refused")}
-    promised = [n for n, e in broken.items() if e.promised]
-    beyond = [n for n, e in broken.items() if not e.promised]
-    first = next((broken[n] for n in promised), None)
+def failures(report: Any, *, with_status: bool = False) -> list[str]:
+    """What is broken or refused where it is promised, and beyond; and where the first is."""
+    failed = {n: e for n, e in report.profile.items() if e.status in ("broken", "refused")}
+    said = {n: f"{n} ({e.status})" if with_status else n for n, e in failed.items()}
+    promised = [said[n] for n, e in failed.items() if e.promised]
+    beyond = [n for n, e in failed.items() if not e.promised]
+    first = next((e for e in failed.values() if e.promised), None)
     where = "" if first is None else f"{first.case_summary}: {first.detail or first.reason}"
     if first is None and report.verdict != "pass":
         where = report.detail or report.explanation
-    cells = [function.library, function.name, report.verdict, report.cases]
-    return [*cells, ", ".join(promised), ", ".join(beyond), " ".join(where.split())[:MOST]]
+    return [", ".join(promised), ", ".join(beyond), " ".join(where.split())[:MOST]]
+
+
+def row(function: Function, report: Any) -> list[Any]:
+    """A function's line of the table."""
+    return [function.library, function.name, report.verdict, report.cases, *failures(report)]
 
 
 def options() -> argparse.Namespace:
